@@ -1,0 +1,43 @@
+# Two commands for everybody (make demo, make test) and three for those who build.
+# Each sets up what it needs: a virtual environment in .venv with the versions pinned
+# in constraints.txt. After that nothing here uses a network.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# The constraints bind build environments too, so that a build is as pinned as a run.
+export PIP_CONSTRAINT = constraints.txt
+
+.PHONY: demo test lint types tests bench clean
+
+demo: $(READY)
+	$(BIN)/python examples/demo.py
+
+test: lint types tests
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+tests: $(READY)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) out build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Noiseshape needs Python 3.11 or later, and $(PYTHON) is not: install it, or say make PYTHON=python3.12."; exit 2; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "$(PYTHON) cannot make virtual environments: install them (on Debian: apt-get install python3-venv) and run make again."; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet -e ".[dev]"
+	@touch $(READY)

@@ -1,0 +1,60 @@
+"""Shared checks at the boundary: each raises one clear sentence, and rejects NaN.
+
+Conditions are written ``not low <= x <= high`` because a comparison with NaN is
+false: the form ``x < low`` would let NaN through.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .errors import InvalidInput
+
+Floats = NDArray[np.float64]
+
+
+def real(name: str, value: Any) -> float:
+    """Return ``value`` as a float, or refuse what is not one finite real number."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(f"{name} must be one real number, got {type(value).__name__}.") from None
+    if not np.isfinite(number):
+        raise InvalidInput(f"{name} must be finite, got {number}.")
+    return number
+
+
+def positive(name: str, value: Any) -> float:
+    """Return ``value`` as a finite float above zero."""
+    number = real(name, value)
+    if not number > 0:
+        raise InvalidInput(f"{name} must be above 0, got {number:g}.")
+    return number
+
+
+def exact_positive(name: str, value: Any) -> Fraction:
+    """Return ``value`` above zero as the exact rational it is (a float is a dyadic rational)."""
+    if not isinstance(value, Fraction):
+        value = value if isinstance(value, (int, np.integer)) else real(name, value)
+        value = Fraction(int(value) if isinstance(value, (int, np.integer)) else value)
+    if not value > 0:
+        raise InvalidInput(f"{name} must be above 0, got {float(value):g}.")
+    return Fraction(value)
+
+
+def floats(name: str, values: ArrayLike, *, ndim: int | None = None) -> Floats:
+    """Return ``values`` as a new float64 array of finite numbers, with ``ndim`` axes if given."""
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(f"{name} must be an array of real numbers.") from None
+    if ndim is not None and array.ndim != ndim:
+        raise InvalidInput(f"{name} must have {ndim} axes, got shape {array.shape}.")
+    bad = int(array.size - np.count_nonzero(np.isfinite(array)))
+    if bad:
+        raise InvalidInput(f"{name} must be finite: {bad} of {array.size} entries are not.")
+    return array
