@@ -1,1 +1,6 @@
-"""To be filled."""
+"""How a strategy is chosen: the least privacy cost for the accuracy that each query needs."""
+
+from .certificate import Certificate
+from .design import Design
+
+__all__ = ["Certificate", "Design"]
