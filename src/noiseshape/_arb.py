@@ -19,6 +19,9 @@ from flint import arb, ctx, fmpq
 # could never make an enclosure wrong, only wide, and must not find its own changed either.
 _LOCK = threading.RLock()
 
+# The smallest double above zero.
+_TINY = math.ulp(0.0)
+
 
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
@@ -50,12 +53,15 @@ def to_fraction(point: Any) -> Fraction:
 
 def double_up(value: Any) -> float:
     """Return the least double that is certainly at or above the ball ``value``."""
-    return fraction_up(to_fraction(value.upper()))
+    top = value.upper()
+    if 0 < top < _TINY:  # such as e^(-10^23): as a rational it would fill the memory
+        return _TINY
+    return fraction_up(to_fraction(top))
 
 
 def double_down(value: Any) -> float:
     """Return the greatest double that is certainly at or below the ball ``value``."""
-    return fraction_down(to_fraction(value.lower()))
+    return -double_up(-value)
 
 
 def fraction_up(value: Fraction) -> float:

@@ -58,3 +58,20 @@ def floats(name: str, values: ArrayLike, *, ndim: int | None = None) -> Floats:
     if bad:
         raise InvalidInput(f"{name} must be finite: {bad} of {array.size} entries are not.")
     return array
+
+
+def probability(name: str, value: Any) -> float:
+    """Return ``value`` as a float above 0 and below 1."""
+    number = real(name, value)
+    if not 0 < number < 1:
+        raise InvalidInput(f"{name} must be above 0 and below 1, got {number:g}.")
+    return number
+
+
+def whole(name: str, value: Any, *, least: int = 1) -> int:
+    """Return ``value`` as an int of at least ``least``, or refuse what is not a whole number."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise InvalidInput(f"{name} must be a whole number, got {type(value).__name__}.")
+    if not value >= least:
+        raise InvalidInput(f"{name} must be at least {least}, got {value}.")
+    return int(value)

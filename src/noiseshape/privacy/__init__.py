@@ -1,1 +1,33 @@
-"""What a release costs."""
+"""What a release costs: the curve, costs and budgets, composition, and whose privacy it is."""
+
+from .cost import (
+    Budget,
+    Cost,
+    classic_sigma,
+    compose,
+    compose_profiles,
+    mu_from_rdp,
+    mu_from_rho,
+)
+from .curve import delta, epsilon, log_delta, mu
+from .imgm import privacy_bound
+from .people import Neighbours, People
+from .profile import Profile
+
+__all__ = [
+    "Budget",
+    "Cost",
+    "Neighbours",
+    "People",
+    "Profile",
+    "classic_sigma",
+    "compose",
+    "compose_profiles",
+    "delta",
+    "epsilon",
+    "log_delta",
+    "mu",
+    "mu_from_rdp",
+    "mu_from_rho",
+    "privacy_bound",
+]
