@@ -1,0 +1,1 @@
+"""Solvers that the papers compare with, for development only: nothing in the package uses them."""
