@@ -1,1 +1,5 @@
-"""To be filled."""
+"""What leaves the house: measurements."""
+
+from .measure import Measurement, measure
+
+__all__ = ["Measurement", "measure"]

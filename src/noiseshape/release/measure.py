@@ -1,0 +1,81 @@
+"""The one door through which data meets noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._checks import Floats
+from ..errors import BudgetExceeded
+from ..privacy import Budget, Cost, People
+from ..sampling import rounded_gaussian
+from ..strategies import Strategy
+from ..strategies.exact import Integers
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """Integers that may be published, and what they cost.
+
+    Attributes
+    ----------
+    strategy
+        What was measured; it rebuilds the answers and states their errors.
+    values : integers, shape (k,)
+        y = A~ x + round(sigma N).
+    cost
+        What the measurement cost, from the integers that were executed.
+    """
+
+    strategy: Strategy
+    values: Integers
+    cost: Cost
+
+    def answers(self) -> Floats:
+        """Return the answers to the strategy's workload, shape (m,): unbiased."""
+        return self.strategy.rebuild(self.values)
+
+    def stderr(self) -> Floats:
+        """Return the standard error of each answer, shape (m,), of the noise only."""
+        return np.sqrt(self.strategy.variance)
+
+
+def measure(
+    strategy: Strategy,
+    data: ArrayLike,
+    allowance: Budget | Cost,
+    *,
+    people: People | None = None,
+    rows_may_leave: bool = False,
+) -> Measurement:
+    """Measure integers with exact noise, if what it costs is within ``allowance``.
+
+    Parameters
+    ----------
+    strategy
+        The integer rows and scales to execute.
+    data : integers, shape (d,)
+        f(x): counts, or real data rounded to a declared grid beforehand.
+    allowance
+        The most that may be spent; compared as exact rationals before data is looked at.
+    people, rows_may_leave
+        Whose privacy; see ``Strategy.cost``.
+
+    Formal Guarantees:
+      The result is mu-GDP for every mu at or above ``cost.mu``, given true secret bits:
+      A~ f(x) + round(sigma N) = round(A~ f(x) + sigma N) is post-processing of the Gaussian
+      mechanism (docs/math/exact-noise.md). Nothing real-valued is added to data.
+    """
+    cost = strategy.cost(people, rows_may_leave=rows_may_leave)
+    if not cost.mu_squared <= allowance.mu_squared:
+        raise BudgetExceeded(
+            f"the measurement costs mu = {cost.mu:.6g}, and {allowance.mu:.6g} is allowed: "
+            f"scale its noise by {cost.mu / allowance.mu:.6g}, or allow more. Nothing was measured."
+        )
+    exact = strategy.apply(data)
+    noise = rounded_gaussian(strategy.sigma)
+    # Python integers where either may pass 64 bits: the sum cannot overflow.
+    total = np.asarray(exact.astype(object) + noise.astype(object))
+    return Measurement(strategy, total, cost)

@@ -1,0 +1,200 @@
+"""Any integer matrix as a strategy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from flint import fmpz_mat
+from numpy.typing import ArrayLike
+from scipy.linalg import qr, solve_triangular
+
+from .._checks import Floats, floats
+from ..errors import InvalidInput, NotSpanned
+from ..privacy import Profile
+from .exact import Integers, integers, product, squares
+from .sigma import dyadic, scales, weights
+from .strategy import Strategy, exact_integers
+
+# A query is spanned when the measured rows give it to this share of its greatest entry, and
+# a row counts toward the rank when it stands out from the others by more than that.
+SPAN = 1e-9
+
+_BLOCK = 256  # columns compared at a time under replace: bounds the memory to 256 x d integers
+
+
+@dataclass(frozen=True, eq=False)
+class Dense(Strategy):
+    """A strategy whose rows are written out.
+
+    Parameters
+    ----------
+    rows : integers, shape (k, d)
+        A~. More rows than cells are allowed: the answers then use all of them, weighted.
+    sigma : shape (k,) or one number
+        Noise scale of each row, at least 1.
+    workload : shape (m, d)
+        W. Every query must be a combination of the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> two = Dense(np.array([[1, 1], [1, -1]]), 64.0, np.eye(2))
+    >>> two.rebuild(two.apply([30, 12]))
+    array([30., 12.])
+    """
+
+    rows: Integers
+    sigma: Floats
+    workload: Floats
+
+    def __post_init__(self) -> None:
+        rows = integers("the strategy's rows", self.rows)
+        if rows.ndim != 2 or 0 in rows.shape:
+            raise InvalidInput(f"a strategy needs rows and cells, got shape {rows.shape}.")
+        workload = floats("workload", self.workload, ndim=2)
+        if workload.shape[1] != rows.shape[1] or not len(workload):
+            raise InvalidInput(
+                f"workload must ask about the strategy's {rows.shape[1]} cells, "
+                f"got shape {workload.shape}."
+            )
+        for array in (rows, workload):
+            array.setflags(write=False)
+        object.__setattr__(self, "rows", rows)
+        object.__setattr__(self, "workload", workload)
+        object.__setattr__(self, "sigma", scales(self.sigma, len(rows)))
+        self._check_span()
+
+    def _check_span(self) -> None:
+        """Refuse a workload with a part that is not measured."""
+        W = self.workload
+        outside = np.abs(W - self._inverse.project(W)).max(axis=1)
+        missed = np.flatnonzero(outside > SPAN * np.abs(W).max(initial=1e-300))
+        if missed.size:
+            raise NotSpanned(
+                f"the strategy does not span the workload: {missed.size} of {len(W)} queries, "
+                f"query {missed[0]} first, have a part that no combination of its rows gives; "
+                "measure more rows or ask less."
+            )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows measured and cells: (k, d)."""
+        return self.rows.shape
+
+    @property
+    def queries(self) -> int:
+        """How many questions are answered: m."""
+        return len(self.workload)
+
+    def apply(self, x: ArrayLike) -> Integers:
+        """Return A~ x exactly: shape (k,) for integers x of shape (d,)."""
+        x = integers("x", x)
+        if x.shape != self.shape[1:]:
+            raise InvalidInput(
+                f"the data must have one integer for each of {self.shape[1]} cells, "
+                f"got shape {x.shape}."
+            )
+        return product(self.rows, x)
+
+    def profile(self) -> Profile:
+        """Return sum_r A~_ri^2 w_r / 2^e for each cell i, where w_r / 2^e >= 1 / sigma_r^2."""
+        units, exponent = weights(self.sigma)
+        total = np.zeros(self.shape[1], dtype=object)
+        # Rows of equal sigma are summed first, in int64 where that is safe.
+        for sigma in np.unique(self.sigma):
+            chosen = np.flatnonzero(self.sigma == sigma)
+            total = total + squares(self.rows[chosen]).astype(object) * units[chosen[0]]
+        return Profile(total, exponent)
+
+    def greatest_difference(self) -> Fraction:
+        """Return the greatest squared distance of two columns of A, exactly."""
+        units, exponent = weights(self.sigma)
+        columns = fmpz_mat([[int(v) for v in column] for column in self.rows.T.tolist()])
+        weighted = [
+            [int(v) * w for v in row] for row, w in zip(self.rows.tolist(), units, strict=True)
+        ]
+        lengths = np.asarray(self.profile().units)
+        greatest = 0
+        for start in range(0, self.shape[1], _BLOCK):
+            block = fmpz_mat([row[start : start + _BLOCK] for row in weighted])
+            inner = np.array((columns * block).tolist(), dtype=object)
+            other = lengths[start : start + _BLOCK]
+            greatest = max(greatest, int((lengths[:, None] + other - 2 * inner).max()))
+        return Fraction(greatest, 1 << exponent)
+
+    def covariance(self) -> Floats:
+        """Return the covariance of the answers, shape (m, m)."""
+        weighted = self._rebuilding * self.noise_variance
+        return weighted @ self._rebuilding.T
+
+    def _variance(self) -> Floats:
+        return self._rebuilding**2 @ self.noise_variance
+
+    def densify(self) -> Dense:
+        """Return self: every matrix is written out already."""
+        return self
+
+    def scaled(self, factor: float, *, up: bool = True) -> Dense:
+        """Return the same shape with every sigma multiplied by ``factor``."""
+        return replace(self, sigma=dyadic(self.sigma * factor, up=up))
+
+    def _approximate(self, r: Floats) -> Floats:
+        return self._inverse.solve(r / self.sigma)
+
+    def _ask(self, X: Integers) -> tuple[Integers, int]:
+        asked, bits = self._asked
+        return product(asked, X), bits
+
+    def _gross(self) -> float:
+        return float(np.abs(self.workload).sum(axis=1).max())
+
+    @cached_property
+    def _asked(self) -> tuple[Integers, int]:
+        return exact_integers(self.workload)
+
+    @cached_property
+    def _rebuilding(self) -> Floats:
+        """R, shape (m, k): answers = R y."""
+        return self._inverse.solve_left(self.workload) / self.sigma
+
+    @cached_property
+    def _inverse(self) -> _PseudoInverse:
+        return _PseudoInverse(np.asarray(self.rows, dtype=np.float64) / self.sigma[:, None])
+
+
+class _PseudoInverse:
+    """A^+ of the strategy with unit noise, in factors: A = U T V^T, and A^+ = V T^-1 U^T."""
+
+    def __init__(self, A: Floats) -> None:
+        k, d = A.shape
+        if k >= d:
+            U, T = qr(A, mode="economic", check_finite=False)
+            self.V, self.T, self.U = None, T, U
+        else:
+            V, T = qr(A.T, mode="economic", check_finite=False)
+            self.V, self.T, self.U = V, T.T, None
+        self.lower = k < d
+        size = np.abs(np.diag(T))
+        if size.min() <= 1e-12 * size.max():  # the rows repeat each other: cut the rank
+            U, s, Vt = np.linalg.svd(A, full_matrices=False)
+            kept = s > 1e-12 * s[0]
+            self.V, self.T, self.U = Vt[kept].T, np.diag(s[kept]), U[:, kept]
+
+    def solve(self, r: Floats) -> Floats:
+        """Return A^+ r."""
+        t = self.U.T @ r if self.U is not None else r
+        t = solve_triangular(self.T, t, lower=self.lower, check_finite=False)
+        return self.V @ t if self.V is not None else t
+
+    def solve_left(self, W: Floats) -> Floats:
+        """Return W A^+."""
+        t = W @ self.V if self.V is not None else W
+        t = solve_triangular(self.T, t.T, lower=self.lower, trans="T", check_finite=False).T
+        return t @ self.U.T if self.U is not None else t
+
+    def project(self, W: Floats) -> Floats:
+        """Return W A^+ A: the part of W in the span of the rows."""
+        return W if self.V is None else (W @ self.V) @ self.V.T

@@ -1,0 +1,105 @@
+"""Exact integers: what is an integer array, and products that cannot overflow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InvalidInput
+
+# int64 where everything fits, Python integers (dtype object) where it may not.
+Integers = NDArray[Any]
+
+_WORD = 63  # bits of magnitude in an int64
+
+
+def integers(name: str, values: ArrayLike) -> Integers:
+    """Return ``values`` as an int64 array, or as Python integers where 64 bits are too few.
+
+    Decided by type alone: floats are refused even where they happen to be whole, so that
+    whether data is accepted says nothing about it.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind == "i":
+        return array.astype(np.int64)
+    if array.dtype.kind == "u":
+        return array.astype(np.int64 if array.dtype.itemsize < 8 else object)
+    if array.dtype == object and all(isinstance(v, (int, np.integer)) for v in array.flat):
+        return _narrow(np.array([int(v) for v in array.flat], dtype=object).reshape(array.shape))
+    raise InvalidInput(
+        f"{name} must hold integers, got {array.dtype}: counts are whole, and other data is "
+        "rounded to a declared grid before it is measured."
+    )
+
+
+def magnitude(array: Integers) -> int:
+    """Return the greatest absolute value as a Python integer (0 for an empty array)."""
+    return max(abs(int(array.max())), abs(int(array.min()))) if array.size else 0
+
+
+def product(A: Integers, x: Integers) -> Integers:
+    """Return A @ x exactly, for A (k, d) and x (d,) or (d, n).
+
+    int64 where a bound on every partial sum fits; otherwise x is cut into limbs that do, and
+    only the k x n sums are put together as Python integers. (At k = d = 1,024 numpy's int64
+    product takes 0.5 ms, its product of Python integers 30 ms, and flint's 5 ms after a
+    conversion of 140 ms; ``make bench`` prints them.)
+    """
+    rows = _row_sum(A)
+    if rows.bit_length() + magnitude(x).bit_length() <= _WORD:
+        return _as_int64(A) @ _as_int64(x)
+    room = _WORD - rows.bit_length()
+    if room < 8:
+        return _narrow(np.asarray(A.astype(object) @ x.astype(object)))
+    limbs, rest = [], x.astype(object) if x.dtype == object else x
+    while magnitude(rest) >> room:
+        limbs.append(_as_int64(rest & ((1 << room) - 1)))
+        rest = rest >> room  # an arithmetic shift: the last limb carries the sign
+    limbs.append(_as_int64(rest))
+    total = (_as_int64(A) @ limbs[-1]).astype(object)
+    for limb in reversed(limbs[:-1]):
+        total = (total << room) + (_as_int64(A) @ limb).astype(object)
+    return _narrow(np.asarray(total))
+
+
+def squares(A: Integers) -> Integers:
+    """Return the sum over rows of the squared entries of each column, exactly, shape (d,)."""
+    if 2 * magnitude(A).bit_length() + len(A).bit_length() <= _WORD:
+        return np.asarray(np.einsum("ij,ij->j", A, A))
+    return np.asarray((A.astype(object) ** 2).sum(axis=0))
+
+
+def shifted(x: Integers, bits: int) -> Integers:
+    """Return x * 2**bits, exactly."""
+    if bits + magnitude(x).bit_length() <= _WORD:
+        return x << bits
+    return np.asarray(x.astype(object) << bits)
+
+
+def difference(a: Integers, b: Integers) -> Integers:
+    """Return a - b, exactly."""
+    if max(magnitude(a), magnitude(b)).bit_length() < _WORD - 1:
+        return np.asarray(a - b)
+    return _narrow(np.asarray(a.astype(object) - b.astype(object)))
+
+
+def _row_sum(A: Integers) -> int:
+    """Return the greatest sum of absolute values of a row: exact, or a bound for int64."""
+    if A.size == 0:
+        return 0
+    if A.dtype == object:
+        return max(sum(abs(int(v)) for v in row) for row in A)
+    top = magnitude(A)
+    if top.bit_length() + A.shape[1].bit_length() <= _WORD:
+        return int(np.abs(A).sum(axis=1).max())
+    return top * A.shape[1]
+
+
+def _as_int64(array: Integers) -> NDArray[np.int64]:
+    return array.astype(np.int64, copy=False)
+
+
+def _narrow(array: Integers) -> Integers:
+    return array.astype(np.int64) if magnitude(array).bit_length() <= _WORD - 1 else array

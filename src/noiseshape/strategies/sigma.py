@@ -1,0 +1,78 @@
+"""Noise scales as dyadic rationals, and the integers that account for them.
+
+A double is a dyadic rational, exactly: sigma = s / 2^q. So scales are kept as doubles and
+*taken exactly*, by the sampler and by the accounting alike.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._checks import Floats, floats
+from ..errors import InvalidInput
+
+# Bits kept of each scale, and of each 1/sigma^2: 32 lose at most 2^-31 of the noise, 40 at
+# most 2^-40 of the cost, and integers stay short (1,024 unlike denominators would make
+# fractions of 45,000 bits).
+SCALE_BITS = 32
+WEIGHT_BITS = 40
+
+# Below 1 the rounded noise is no longer close to its Gaussian; see docs/math/exact-noise.md.
+LEAST = 1.0
+
+
+def scales(sigma: ArrayLike, rows: int) -> Floats:
+    """Return one scale a row as a read-only array, or refuse them in one sentence."""
+    array = floats("sigma", sigma)
+    if array.ndim == 0:
+        array = np.full(rows, float(array))
+    if array.shape != (rows,):
+        raise InvalidInput(f"sigma must have one entry for each of {rows} rows, not {array.shape}.")
+    if not np.all(array >= LEAST):
+        raise InvalidInput(
+            f"sigma must be at least {LEAST:g} in integer units, got {array.min():g}: multiply the "
+            "strategy's rows and their sigmas by the same power of two."
+        )
+    array.setflags(write=False)
+    return array
+
+
+def dyadic(sigma: ArrayLike, *, up: bool) -> Floats:
+    """Return each scale with ``SCALE_BITS`` significant bits, rounded up, or else down."""
+    mantissa, exponent = np.frexp(np.asarray(sigma, dtype=np.float64))
+    whole = (np.ceil if up else np.floor)(np.ldexp(mantissa, SCALE_BITS))
+    return np.ldexp(whole, exponent - SCALE_BITS)
+
+
+def weights(sigma: Floats) -> tuple[NDArray[np.object_], int]:
+    """Return integers w and an exponent e with w / 2^e >= 1 / sigma^2, as close as may be.
+
+    One power of two for the whole strategy, so that every cost is an integer over 2^e.
+    """
+    distinct, inverse = np.unique(sigma, return_inverse=True)
+    exponent = WEIGHT_BITS + 2 * max(0, int(np.frexp(distinct[-1])[1]))
+    units = [-(-(1 << exponent) // Fraction(s) ** 2) for s in distinct.tolist()]
+    return np.array(units, dtype=object)[inverse], exponent
+
+
+def outer_up(*factors: Floats) -> Floats:
+    """Return the products of one scale from each factor, rounded up to doubles, flattened."""
+    total = np.ones(1)
+    for factor in factors:
+        # The product of two doubles may round down; the next double is certainly not below.
+        rough = np.multiply.outer(total, factor).ravel()
+        exact = _product_is_exact(total, factor)
+        total = rough if exact else np.nextafter(rough, np.inf)
+    return total
+
+
+def _product_is_exact(a: Floats, b: Floats) -> bool:
+    def bits(x: Floats) -> int:
+        mantissas = np.ldexp(np.frexp(x)[0], 53).astype(np.int64)
+        # The lowest set bit of m is m & -m; 53 minus its position is what m really uses.
+        return 53 - int(np.log2(np.min(mantissas & -mantissas)))
+
+    return bits(a) + bits(b) <= 53

@@ -1,0 +1,199 @@
+"""The strategy as it is executed: integer rows, one dyadic sigma a row, and what they answer.
+
+    measure    y = A~ x + round(sigma N)         integers, exactly
+    rebuild    answers = R y,  R A~ = W          floats only at the last conversion
+    account    mu^2 = max_i sum_r A~_ri^2 / sigma_r^2, from the same integers
+
+One frozen object feeds all three, so that what is accounted for is what is drawn.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._checks import Floats
+from ..errors import InvalidInput
+from ..privacy import Cost, People, Profile
+from ..sampling import rounded_variance
+from .exact import Integers, difference, integers, shifted
+
+if TYPE_CHECKING:
+    from .dense import Dense
+
+# Pairs of columns are compared exactly up to this many cells (16 M pairs, under a minute);
+# beyond, a bound from the profile holds.
+PAIRS = 4096
+
+# Rounding of the rebuilt answers, in standard errors; exceeded, nothing is answered.
+RESIDUAL = 1e-6
+
+
+class Strategy(ABC):
+    """What is measured, how noisily, and how the answers are rebuilt.
+
+    A strategy of shape (k, d) measures k integer combinations of d cells; its workload asks m
+    questions. Every member can ``densify``, and passes one conformance kit against that.
+    """
+
+    sigma: Floats
+    """Noise scale of each row, shape (k,): doubles, taken as the dyadic rationals they are."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Rows measured and cells: (k, d)."""
+
+    @property
+    @abstractmethod
+    def queries(self) -> int:
+        """How many questions are answered: m."""
+
+    @abstractmethod
+    def apply(self, x: ArrayLike) -> Integers:
+        """Return A~ x exactly for integers x of shape (d,): shape (k,)."""
+
+    @abstractmethod
+    def profile(self) -> Profile:
+        """Return sum_r A~_ri^2 / sigma_r^2 for each cell i, exactly, rounded up once a sigma."""
+
+    @abstractmethod
+    def covariance(self) -> Floats:
+        """Return the covariance of the answers, shape (m, m): of the noise that is executed."""
+
+    @abstractmethod
+    def _variance(self) -> Floats: ...
+
+    @abstractmethod
+    def densify(self) -> Dense:
+        """Return the same strategy with every matrix written out."""
+
+    @abstractmethod
+    def scaled(self, factor: float, *, up: bool = True) -> Strategy:
+        """Return the same shape with every sigma multiplied by ``factor``.
+
+        Sigmas are rounded up (toward privacy) or, with ``up=False``, down (toward accuracy);
+        the cost is recomputed from the result either way.
+        """
+
+    @abstractmethod
+    def _approximate(self, r: Floats) -> Floats:
+        """Return P r in floats, (k,) -> (d,), for a P close to a left inverse of A~."""
+
+    @abstractmethod
+    def _ask(self, X: Integers) -> tuple[Integers, int]:
+        """Return W X as (integers, bits): the answers are integers / 2**bits."""
+
+    @cached_property
+    def noise_variance(self) -> Floats:
+        """Variance of round(sigma N) for each row, shape (k,)."""
+        return np.asarray(rounded_variance(self.sigma))
+
+    @cached_property
+    def variance(self) -> Floats:
+        """Variance of each answer, shape (m,): of the integers and the rounded noise executed."""
+        return self._variance()
+
+    def cost(self, people: People | None = None, *, rows_may_leave: bool = False) -> Cost:
+        """Return what measuring this once costs, from the executed integers, exactly.
+
+        Parameters
+        ----------
+        people
+            Whose privacy; by default each row is a person, added or removed.
+        rows_may_leave
+            Under ``replace``: a row may also leave the domain (a filter, ``outside: drop``),
+            so that a column on its own counts as a difference too.
+
+        Formal Guarantees:
+          ``add-remove``: mu = k max_i ||a_i||. ``replace``: mu = k max over i, j of
+          ||a_i - a_j|| (k > 1, or rows that may leave: and of ||a_i||), exactly for up to
+          4,096 cells; beyond, an upper bound from the profile.
+        """
+        people = people or People()
+        if people.neighbours == "add-remove":
+            square = self.profile().greatest
+        else:
+            square = self._replaced()
+            if people.max_rows > 1 or rows_may_leave:
+                square = max(square, self.profile().greatest)
+        return Cost(people.max_rows**2 * square, people.neighbours)
+
+    def _replaced(self) -> Fraction:
+        """Return max over pairs of ||a_i - a_j||^2, or a bound above it."""
+        _, d = self.shape
+        if d > PAIRS:
+            return self.profile().replace_bound()
+        return self.densify().greatest_difference()
+
+    def rebuild(self, y: ArrayLike) -> Floats:
+        """Return the answers, shape (m,), from the measured integers y, shape (k,).
+
+        x is found as X / 2^s, X integers, by x <- x + P (y - A~ x) with the residual in exact
+        integers. Whatever left inverse P the floats hold, the limit (P A~)^-1 P y is exactly
+        unbiased: R A~ = W. The rounding left over is checked to be below 1e-6 of each answer's
+        standard error.
+        """
+        y = integers("y", y)
+        k, d = self.shape
+        if y.shape != (k,):
+            raise InvalidInput(f"y must have one entry for each of {k} rows, got shape {y.shape}.")
+        error = np.sqrt(self.variance)
+        X: Integers = np.zeros(d, dtype=np.int64)
+        bits = self._resolution
+        target = shifted(y, bits)
+        for _ in range(12):
+            residual = _doubles(difference(target, self.apply(X)), bits)
+            step = _rounded(self._approximate(residual), bits)
+            X = difference(X, -step)
+            change, shift = self._ask(step)
+            if np.all(np.abs(_doubles(change, shift + bits)) <= RESIDUAL / 4 * error):
+                answers, shift = self._ask(X)
+                return _doubles(answers, shift + bits)
+        raise ArithmeticError("the rebuild did not settle: the strategy is too ill-conditioned")
+
+    @cached_property
+    def _resolution(self) -> int:
+        """Bits after the point of x, so that rounding it moves no answer by 1e-9 of its error."""
+        asked = self.variance[self.variance > 0]  # a query of zeros has no error
+        if not asked.size:
+            return 0
+        return max(0, int(np.ceil(np.log2(self._gross() / np.sqrt(asked.min())))) + 30)
+
+    @abstractmethod
+    def _gross(self) -> float:
+        """Return the greatest sum of absolute values of a row of W."""
+
+
+def _doubles(values: Integers, bits: int) -> Floats:
+    """Return integers / 2**bits as the nearest doubles."""
+    if values.dtype != object:
+        return np.ldexp(values.astype(np.float64), -bits)
+    # Python divides integers of any size with one correct rounding.
+    scale = 1 << bits
+    return np.array([int(v) / scale for v in values.flat]).reshape(values.shape)
+
+
+def _rounded(values: Floats, bits: int) -> Integers:
+    """Return doubles * 2**bits as the nearest integers."""
+    grid = np.rint(np.ldexp(values, bits))
+    if np.abs(grid).max(initial=0.0) < 2.0**62:
+        return grid.astype(np.int64)
+    return np.array([int(v) for v in grid], dtype=object)
+
+
+def exact_integers(W: Floats) -> tuple[Integers, int]:
+    """Return (integers, bits) with W = integers / 2**bits.
+
+    Exact for whole numbers, and otherwise to 2^-61 of the greatest entry: a double's own
+    rounding is a hundred times as coarse.
+    """
+    if np.all(np.rint(W) == W) and np.abs(W).max(initial=0.0) < 2.0**62:
+        return W.astype(np.int64), 0
+    bits = 61 - int(np.frexp(np.abs(W).max())[1])
+    return np.rint(np.ldexp(W, bits)).astype(np.int64), bits
