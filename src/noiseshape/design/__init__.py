@@ -2,5 +2,7 @@
 
 from .certificate import Certificate
 from .design import Design
+from .fit import fit
+from .solve import Progress
 
-__all__ = ["Certificate", "Design"]
+__all__ = ["Certificate", "Design", "Progress", "fit"]

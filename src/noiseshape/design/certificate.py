@@ -11,7 +11,6 @@ the columns are differences of columns of ``W``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -86,7 +85,8 @@ def lower_bound(
     c : (m,)
         Target variances.
     p : (d,) or, under replace, (d (d-1) / 2,)
-        Weights on cells, or on pairs in the order of :func:`pairs`.
+        Weights on cells, or on pairs in the order of :func:`pairs`. Under replace, weights on
+        cells stand for the products ``p_i p_j`` on pairs.
     q : (m,)
         Weights on queries.
 
@@ -100,16 +100,26 @@ def lower_bound(
         if not (np.all(weights >= 0) and weights.sum() > 0):
             raise InvalidInput(f"Weights {name} must be at least 0 and not all 0.")
     p_sum, q_sum = float(p.sum()), float(q.sum())
-    left = np.sqrt(q / c)[:, None] * W
-    right = np.sqrt(p)[None, :] if neighbours == "add-remove" else _pair_root(p, W.shape[1])
-    K = left * right if neighbours == "add-remove" else left @ right
+    K = np.sqrt(q / c)[:, None] * W
+    size = float(np.linalg.norm(K))
+    if neighbours == "add-remove":
+        K *= np.sqrt(p)
+        size = float(np.linalg.norm(K))
+    elif len(p) == W.shape[1]:
+        # diag(p) - p p^T / sum p is the Laplacian of the weights p_i p_j / sum p.
+        root = np.sqrt(p / p_sum)
+        K *= root
+        size = float(np.linalg.norm(K))
+        K -= np.outer(K @ root, root)
+        p_sum = (1 - float(root**2 @ root**2)) / 2
+    else:
+        E = _pair_root(p, W.shape[1])
+        size *= float(np.linalg.norm(E))
+        K = K @ E
     values = sl.svdvals(K, overwrite_a=True, check_finite=False)
-    scale = values[0] * np.sqrt(len(values))
-    if neighbours == "replace":
-        scale = max(scale, float(np.linalg.norm(left) * np.linalg.norm(right)))
-    allowance = 8 * max(K.shape) * np.sqrt(len(values)) * EPS * scale
+    allowance = 8 * max(K.shape) * np.sqrt(len(values)) * EPS * size
     F = max(float(values.sum()) - allowance, 0.0)
-    return F**2 / (p_sum * q_sum) * (1 - 1e-14)
+    return float(F**2 / (p_sum * q_sum) * (1 - 1e-14))
 
 
 def _pair_root(p: Floats, d: int) -> Floats:
@@ -121,12 +131,12 @@ def _pair_root(p: Floats, d: int) -> Floats:
     i, j = pairs(d)
     keep = np.flatnonzero(p > NEGLIGIBLE * p.sum())
     R = np.zeros((0, d))
-    for start, stop in pairwise([*range(0, len(keep), 4 * d), len(keep)]):
-        part = keep[start:stop]
+    for start in range(0, len(keep), 4 * d):
+        part = keep[start : start + 4 * d]
         rows = np.zeros((len(part), d))
         at, root = np.arange(len(part)), np.sqrt(p[part])
         rows[at, i[part]], rows[at, j[part]] = root, -root
-        R = np.linalg.qr(np.vstack([R, rows]), mode="r")
+        R = np.asarray(np.linalg.qr(np.vstack([R, rows]), mode="r"))
     return np.ascontiguousarray(R.T)
 
 

@@ -129,6 +129,12 @@ class Design:
         fields["variances"] = _frozen(self.variances * k)
         return twin
 
+    def certified(self, certificate: Certificate) -> Self:
+        """Return the same design with another certificate."""
+        twin = copy.copy(self)
+        vars(twin)["certificate"] = certificate
+        return twin
+
     def meeting_targets(self) -> Self:
         """Return the same shape scaled so that the worst query just meets its target."""
         return self.scaled(1 / self.k)

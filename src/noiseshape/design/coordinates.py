@@ -1,0 +1,151 @@
+"""Coordinates for a design: the reduced workload in a basis, and strategies back on all cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg as sl
+
+from .._checks import Floats
+from ..errors import InvalidInput
+from .certificate import Neighbours
+from .reduce import Reduced, reduce
+from .sides import Pairs, Side, Units, Vectors
+
+# A direction of the workload (rows scaled to length one) below this share of the largest is none.
+RANK_TOLERANCE = 1e-12
+# A basis may miss the workload by this share of its size.
+BASIS_TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """A workload scaled to unit targets, ``L B``, and how to leave these coordinates.
+
+    Attributes
+    ----------
+    reduced
+        What was left out and how to put it back.
+    people, queries
+        The two sides, in ``k`` coordinates.
+    B : (k, d') or None
+        Columns on kept cells; None if the cells themselves are the basis.
+    total : (m',)
+        Part of each query that is a multiple of the number of people and can be told from the
+        rest: free under replace, where that number is public. Zero otherwise.
+    """
+
+    reduced: Reduced
+    people: Side
+    queries: Side
+    B: Floats | None
+    total: Floats
+
+    @property
+    def rank(self) -> int:
+        """Numerical rank of the workload."""
+        return self.queries.k + int(np.any(self.total))
+
+    def strategy(self, Ti: Floats, spare: float) -> Floats:
+        """Return ``A = T^-1 B`` (k, d) on all cells.
+
+        Where the number of people is free, a row measures it so well that it adds at most the
+        share ``spare`` to any variance.
+        """
+        A = Ti.T if self.B is None else Ti.T @ self.B
+        if np.any(self.total):
+            weight = np.abs(self.total).max() / np.sqrt(spare)
+            A = np.vstack([A, np.full(len(self.reduced.representatives), weight)])
+        return self.reduced.expand(A)
+
+
+def coordinates(
+    W: Floats, c: Floats, neighbours: Neighbours, *, basis: Floats | None = None, paired: bool
+) -> Coordinates:
+    """Reduce ``W`` and find a basis; ``paired`` says that people are pairs of cells."""
+    reduced = reduce(W, c, neighbours)
+    scaled = reduced.W / np.sqrt(reduced.c)[:, None]
+    none = np.zeros(len(scaled))
+    if paired:
+        return _paired(reduced, scaled)
+    if basis is not None:
+        B = _checked(basis, W)[:, reduced.representatives]
+        return Coordinates(reduced, Vectors(B.T.copy()), Vectors(_solved(scaled, B)), B, none)
+    Q = row_space(scaled)
+    if Q is None:
+        return Coordinates(reduced, Units(scaled.shape[1]), Vectors(scaled), None, none)
+    return Coordinates(reduced, Vectors(Q), Vectors(scaled @ Q), Q.T, none)
+
+
+def _paired(reduced: Reduced, scaled: Floats) -> Coordinates:
+    """Coordinates under replace: only differences of columns matter, so take the last one off."""
+    last = scaled[:, -1]
+    differences = scaled[:, :-1] - last[:, None]
+    Q = row_space(differences)
+    L = differences if Q is None else differences @ Q
+    B = np.eye(differences.shape[1]) if Q is None else Q.T
+    points = np.vstack([B.T, np.zeros(len(B))])
+    # scaled = L (B, 0) + last 1^T: what of ``last`` L does not span needs the number of people.
+    shift = sl.lstsq(L, last, check_finite=False)[0] if L.size else np.zeros(len(B))
+    total = last - L @ shift
+    if np.linalg.norm(total) <= RANK_TOLERANCE * len(last) * np.linalg.norm(scaled):
+        total = np.zeros(len(last))
+    return Coordinates(reduced, Pairs(points), Vectors(L), points.T + shift[:, None], total)
+
+
+def row_space(W: Floats) -> Floats | None:
+    """Return an orthonormal basis (d, k) of the rows of ``W``, or None if they span everything.
+
+    Numerical rank: rows are scaled to length one, and what pivoted QR finds below
+    :data:`RANK_TOLERANCE` of the largest is taken as zero.
+    """
+    m, d = W.shape
+    lengths = np.linalg.norm(W, axis=1)
+    rows = W / np.where(lengths > 0, lengths, 1.0)[:, None]
+    if m >= d > 0 and _surely_full_rank(rows.T @ rows):
+        return None
+    if not np.any(lengths):
+        return np.zeros((d, 0))
+    Q, R, _ = sl.qr(rows.T, mode="economic", pivoting=True, check_finite=False)
+    diagonal = np.abs(R.diagonal())
+    k = int(np.count_nonzero(diagonal > RANK_TOLERANCE * diagonal[0]))
+    return None if k == d else np.ascontiguousarray(Q[:, :k])
+
+
+def _surely_full_rank(gram: Floats) -> bool:
+    """Whether a Gram matrix is so well conditioned that squaring cannot have hidden its rank."""
+    factor, failed = sl.lapack.dpotrf(gram, lower=1, overwrite_a=1, clean=0)
+    if failed:
+        return False
+    rcond, _ = sl.lapack.dpocon(factor, 1.0, uplo="L")
+    return bool(rcond > 1e-10)
+
+
+def _solved(scaled: Floats, B: Floats) -> Floats:
+    """Return ``L`` with ``L B = scaled`` in least squares."""
+    Q, R = np.linalg.qr(B.T)
+    result: Floats = sl.solve_triangular(R, (scaled @ Q).T, check_finite=False).T
+    return np.ascontiguousarray(result)
+
+
+def _checked(basis: Floats, W: Floats) -> Floats:
+    """Return ``basis`` if its rows are independent and just span ``W``; refuse it otherwise."""
+    if basis.ndim != 2 or basis.shape[1] != W.shape[1]:
+        raise InvalidInput(f"basis must have {W.shape[1]} columns, got shape {basis.shape}.")
+    k = len(basis)
+    if k == 0 or np.linalg.matrix_rank(basis) < k:
+        raise InvalidInput(f"The {k} rows of basis must be linearly independent: leave some out.")
+    L = _solved(W, basis)
+    miss = float(np.linalg.norm(L @ basis - W) / np.linalg.norm(W))
+    if not miss <= BASIS_TOLERANCE:
+        raise InvalidInput(
+            f"basis must span the workload: L B misses W by {miss:.1e} of its size, "
+            f"and at most {BASIS_TOLERANCE:g} is allowed."
+        )
+    rank = int(np.linalg.matrix_rank(L))
+    if rank < k:
+        raise InvalidInput(
+            f"basis has {k} rows for a workload of rank {rank}: give a basis of the workload only."
+        )
+    return basis

@@ -1,0 +1,224 @@
+"""Fit: the least privacy cost at which every query meets its target, with proof."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._checks import Floats, floats, positive
+from ..errors import InvalidInput, NotConverged, TooLarge
+from .certificate import Certificate, Neighbours, lower_bound
+from .coordinates import RANK_TOLERANCE, Coordinates, coordinates
+from .design import Design
+from .solve import MOST_ACTIVE, Problem, Watch, solve
+
+# Beyond this many cells (d^2/2 pairs) a design for replace has the shape of one for add-remove.
+MOST_PAIRED = 256
+SMALLEST_GAP = 1e-8
+MAX_ITERATIONS = 500
+OnGap = Literal["raise", "label"]
+
+
+def fit(
+    W: ArrayLike,
+    variance: ArrayLike,
+    *,
+    basis: ArrayLike | None = None,
+    gap: float = 1e-3,
+    neighbours: Neighbours = "add-remove",
+    progress: Watch | None = None,
+    max_iterations: int = MAX_ITERATIONS,
+    on_gap: OnGap = "raise",
+) -> Design:
+    """Design the noise that meets every target at the least privacy cost (FFU Problem 1).
+
+    Formal guarantees: every query's variance is at most its target; the certificate's ``lower``
+    bounds ``mu**2`` of any Gaussian noise that meets the targets, and ``achieved`` is this
+    design's.
+
+    Parameters
+    ----------
+    W : (m, d)
+        Workload, one linear query a row, of any rank.
+    variance : scalar or (m,)
+        Target variance of each query.
+    basis : (k, d), optional
+        Independent rows with the span of ``W`` to compute in. The design does not depend on it
+        (FFU Theorem 4); by default an orthonormal one is taken.
+    gap
+        Relative distance between the two bounds at which to stop.
+    neighbours
+        "add-remove" one person, or "replace" one by another. Up to 256 cells the design for
+        replace is optimal; beyond, it has the shape of one for add-remove, its cost is the true
+        one, and the certificate says how far from optimal that may be.
+    progress
+        Called with a :class:`~noiseshape.design.solve.Progress` after each iteration.
+    max_iterations
+        When to give up.
+    on_gap
+        What to do if the gap is not reached: "raise" NotConverged, or "label" the certificate
+        (its ``reason`` says so, its ``gap`` is true).
+
+    Notes
+    -----
+    The dual of the problem has one weight for each person and query,
+    ``alpha* = max F(p, q)**2``; docs/math/fit.md derives it and the iteration.
+    """
+    begun = time.perf_counter()
+    W, c = workload(W, variance)
+    _check_options(gap, neighbours, max_iterations, on_gap)
+    B = None if basis is None else floats("basis", basis, ndim=2)
+    paired = neighbours == "replace" and W.shape[1] <= MOST_PAIRED
+    space = coordinates(W, c, neighbours, basis=B, paired=paired)
+    problem = Problem(space.people, space.queries)
+    if space.queries.k == 0:
+        return _free(W, c, space, begun)
+
+    design, iterations, reason = _certified(W, c, space, problem, gap, max_iterations, progress)
+    assert design.certificate is not None
+    if neighbours == "replace" and not paired:
+        reason = f"shape of add-remove: replace is optimised up to {MOST_PAIRED} cells"
+    elif design.certificate.gap > gap:
+        if on_gap == "raise":
+            raise NotConverged(
+                f"The gap is {design.certificate.gap:.2g} after {iterations} iterations, and "
+                f"{gap:g} was asked for ({reason}): allow more iterations or a larger gap, "
+                "or take what there is with on_gap='label'."
+            )
+        reason = "gap not reached: " + reason
+    return design.certified(
+        replace(
+            design.certificate,
+            iterations=iterations,
+            seconds=time.perf_counter() - begun,
+            reason=reason,
+            rank=space.rank,
+            tolerance=RANK_TOLERANCE,
+        )
+    )
+
+
+def _certified(
+    W: Floats,
+    c: Floats,
+    space: Coordinates,
+    problem: Problem,
+    gap: float,
+    max_iterations: int,
+    progress: Watch | None,
+) -> tuple[Design, int, str]:
+    """Solve and verify: bounds recomputed from the workload, not from the iteration's own numbers.
+
+    The iteration aims a little closer than ``gap``; where rounding in the bounds still spoils
+    that, once more and closer.
+    """
+    reduced = space.reduced
+    p, q = (np.full(side.n, 1 / side.n) for side in (problem.people, problem.queries))
+    design, iterations, wanted = None, 0, 0.85 * gap
+    for _ in range(3):
+        solution = solve(
+            problem, p, q, gap=wanted, max_iterations=max_iterations - iterations, progress=progress
+        )
+        iterations += solution.iterations
+        p, q = solution.p / solution.p.sum(), solution.q / solution.q.sum()
+        lower = lower_bound(reduced.W, reduced.c, p, q, reduced.neighbours)
+        A = space.strategy(solution.Ti, spare=gap / 10)
+        full_p, full_q = reduced.expand_p(p), reduced.expand_q(q)
+        design = Design("fit", W, c, A, full_p, full_q, None, reduced.neighbours).meeting_targets()
+        certificate = Certificate(lower, design.alpha, neighbours=reduced.neighbours)
+        design = design.certified(certificate)
+        if certificate.gap <= gap or iterations >= max_iterations or wanted < SMALLEST_GAP / 10:
+            break
+        wanted /= 4
+    return design, iterations, solution.reason
+
+
+def _free(W: Floats, c: Floats, space: Coordinates, begun: float) -> Design:
+    """Design a workload of nothing but the number of people, which replace gives away."""
+    A = space.strategy(np.zeros((0, 0)), spare=1.0)
+    certificate = Certificate(
+        0.0,
+        0.0,
+        seconds=time.perf_counter() - begun,
+        reason="the number of people is public under replace",
+        neighbours="replace",
+        rank=1,
+        tolerance=RANK_TOLERANCE,
+    )
+    design = Design("fit", W, c, A, None, None, certificate, "replace")
+    return design.meeting_targets()
+
+
+def workload(W: ArrayLike, variance: ArrayLike) -> tuple[Floats, Floats]:
+    """Check a workload and its targets; return them as read-only float64 (m, d) and (m,).
+
+    What a design would need in memory is checked before anything is copied.
+    """
+    shape = np.shape(W)
+    if len(shape) != 2 or 0 in shape:
+        raise InvalidInput(f"W must be a matrix with a query in each row, got shape {shape}.")
+    _check_memory(*shape)
+    m = shape[0]
+    queries = floats("W", W, ndim=2)
+    c = floats("variance", variance)
+    if c.shape not in ((), (m,)):
+        raise InvalidInput(f"variance must be one number or have shape ({m},), got {c.shape}.")
+    c = np.broadcast_to(c, (m,)).copy()
+    bad = np.flatnonzero(~(c > 0))
+    if len(bad):
+        raise InvalidInput(
+            f"A target variance must be above 0: {len(bad)} of {m} are not (the first is of "
+            f"query {bad[0]})."
+        )
+    zero = np.flatnonzero(~queries.any(axis=1))
+    if len(zero):
+        raise InvalidInput(
+            f"A query must touch some cell: {len(zero)} of {m} are all zeros (the first is query "
+            f"{zero[0]}): leave them out, their answer is 0."
+        )
+    queries.flags.writeable = c.flags.writeable = False
+    return queries, c
+
+
+def _check_memory(m: int, d: int) -> None:
+    """Refuse what would not fit, before it is tried."""
+    k = min(m, d)
+    active = min(m + d, max(MOST_ACTIVE, 4 * k))
+    needed = 8 * (4 * m * d + 3 * k * k) + 4 * active * (active + k)
+    free = _free_memory()
+    if needed > free:
+        raise TooLarge(
+            f"Designing {m} queries over {d} cells needs about {needed / 1e9:.1f} GB and "
+            f"{free / 1e9:.1f} GB are free: merge cells that no query tells apart, ask for fewer "
+            "queries, or use marginals, whose design never forms the table."
+        )
+
+
+def _free_memory() -> int:
+    """Return the memory that can still be had, in bytes."""
+    try:
+        with open("/proc/meminfo") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _check_options(gap: float, neighbours: str, max_iterations: int, on_gap: str) -> None:
+    if not positive("gap", gap) >= SMALLEST_GAP:
+        raise InvalidInput(
+            f"gap must be at least {SMALLEST_GAP:g}, got {gap:g}: double precision proves no less."
+        )
+    if neighbours not in ("add-remove", "replace"):
+        raise InvalidInput(f"neighbours must be 'add-remove' or 'replace', got {neighbours!r}.")
+    if on_gap not in ("raise", "label"):
+        raise InvalidInput(f"on_gap must be 'raise' or 'label', got {on_gap!r}.")
+    if not max_iterations >= 1:
+        raise InvalidInput(f"max_iterations must be at least 1, got {max_iterations}.")

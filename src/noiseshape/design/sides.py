@@ -1,0 +1,132 @@
+"""The two sides of a design: people, whom a direction costs, and queries, whom it serves.
+
+Each side is a list of vectors in the coordinates of the basis; the dual iteration needs only
+their weighted Gram matrix and their squared lengths after a linear map.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from .._checks import Floats
+from .certificate import pairs
+from .reduce import Ints
+
+# Rows worked on at a time: enough for BLAS to run at full speed, little enough that the copies
+# that weights and maps need stay well below the workload's own size.
+BLOCK = 512
+
+
+class Side(Protocol):
+    """Vectors ``v_1 .. v_n`` in ``k`` coordinates, one a row."""
+
+    n: int
+    k: int
+
+    def gram(self, weights: Floats) -> Floats:
+        """Return ``sum_i weights_i v_i v_i^T`` (k, k), or only its diagonal (k,) if that is all."""
+
+    def forms(self, T: Floats) -> Floats:
+        """Return the squared lengths (n,) of ``v_i^T T``."""
+
+    def rows(self, T: Floats, chosen: Ints) -> Floats:
+        """Return ``v_i^T T`` for the chosen ``i``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """The unit vectors: people when the basis is the cells themselves."""
+
+    k: int
+
+    @property
+    def n(self) -> int:
+        return self.k
+
+    def gram(self, weights: Floats) -> Floats:
+        return weights
+
+    def forms(self, T: Floats) -> Floats:
+        return np.einsum("ij,ij->i", T, T)
+
+    def rows(self, T: Floats, chosen: Ints) -> Floats:
+        return T if len(chosen) == self.n else T[chosen]
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """Any vectors, rows of ``V`` (n, k)."""
+
+    V: Floats
+
+    @property
+    def n(self) -> int:
+        return self.V.shape[0]
+
+    @property
+    def k(self) -> int:
+        return self.V.shape[1]
+
+    def gram(self, weights: Floats) -> Floats:
+        total = np.zeros((self.k, self.k))
+        for start in range(0, self.n, BLOCK):
+            part = slice(start, start + BLOCK)
+            block = self.V[part] * np.sqrt(weights[part])[:, None]
+            total += block.T @ block  # numpy sees the symmetry: half the work
+        return total
+
+    def forms(self, T: Floats) -> Floats:
+        lengths = np.empty(self.n)
+        for start in range(0, self.n, BLOCK):
+            block = self.V[start : start + BLOCK] @ T
+            lengths[start : start + BLOCK] = np.einsum("ij,ij->i", block, block)
+        return lengths
+
+    def rows(self, T: Floats, chosen: Ints) -> Floats:
+        return (self.V if len(chosen) == self.n else self.V[chosen]) @ T
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Differences of all pairs of rows of ``V`` (d, k), never formed: people under replace.
+
+    A weighted sum of ``(v_i - v_j)(v_i - v_j)^T`` is ``V^T Lap V`` with the Laplacian of the
+    weights; squared lengths follow from one Gram matrix.
+    """
+
+    V: Floats
+
+    @property
+    def n(self) -> int:
+        d = self.V.shape[0]
+        return d * (d - 1) // 2
+
+    @property
+    def k(self) -> int:
+        return self.V.shape[1]
+
+    def gram(self, weights: Floats) -> Floats:
+        d = self.V.shape[0]
+        laplacian = np.zeros((d, d))
+        laplacian[pairs(d)] = -weights
+        laplacian += laplacian.T
+        laplacian[np.diag_indices(d)] = -laplacian.sum(axis=1)
+        product: Floats = self.V.T @ laplacian @ self.V
+        return (product + product.T) / 2
+
+    def forms(self, T: Floats) -> Floats:
+        Y = self.V @ T
+        P = Y @ Y.T
+        i, j = pairs(len(P))
+        lengths = P.diagonal()
+        result: Floats = lengths[i] + lengths[j] - 2 * P[i, j]
+        return np.maximum(result, 0.0)
+
+    def rows(self, T: Floats, chosen: Ints) -> Floats:
+        Y = self.V @ T
+        i, j = pairs(len(Y))
+        result: Floats = Y[i[chosen]] - Y[j[chosen]]
+        return result

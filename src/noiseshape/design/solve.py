@@ -1,0 +1,241 @@
+"""The one iteration behind fit, total and refined designs: multiply far away, Newton near."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .._checks import Floats
+from .dual import State, evaluate, multiplied
+from .newton import Program, direction
+from .sides import Side
+
+# Multiplicative steps before Newton's. Measured to gaps of 1e-3 and 1e-6 on the benchmark
+# workloads at d = 256: see docs/math/fit.md.
+WARM = 8
+# Newton aims at this share of the complementarity it has, and stays this far inside the boundary.
+CENTRING = 0.1
+INSIDE = 0.95
+# The last complementarity aimed at is this share of the gap wanted.
+FINISH = 0.1
+# Newton's matrix has one row for each multiplier, up to this many (or four for each coordinate):
+# the others, the least active, are taken as independent of each other.
+MOST_ACTIVE = 2000
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a design stands: handed to the ``progress`` callback after each iteration."""
+
+    iteration: int
+    lower: float
+    achieved: float
+    gap: float
+    seconds: float
+
+
+Watch = Callable[[Progress], object]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """People and queries (targets scaled to one), what is free and what is fixed.
+
+    Attributes
+    ----------
+    people, queries
+        The two sides.
+    q : (m,) or None
+        Fixed weights on queries: the objective is then ``max g * q.h``, a total error.
+    caps : (n,) or None
+        Upper limits on ``g`` for people whose level is settled; infinite for the others.
+    """
+
+    people: Side
+    queries: Side
+    q: Floats | None = None
+    caps: Floats | None = None
+
+    @property
+    def free(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Whether each person's ``g`` is part of the maximum that is minimised."""
+        if self.caps is None:
+            return np.ones(self.people.n, dtype=bool)
+        return np.isinf(self.caps)
+
+    def program(self) -> Program:
+        """Return the linear parts of the dual, as Newton's step needs them."""
+        free = self.free
+        a = np.zeros(self.people.n) if self.caps is None else np.where(free, 0.0, self.caps)
+        e = free.astype(np.float64)
+        if self.q is None:
+            a = np.concatenate([a, np.ones(self.queries.n)])
+            e = np.concatenate([e, np.zeros(self.queries.n)])
+        return Program(a, e)
+
+    def bounds(self, state: State) -> tuple[float, float]:
+        """Return the lower bound that ``state`` proves and the value that it achieves."""
+        if self.q is not None:
+            return state.lower, float(state.g.max() * (self.q @ state.h) / self.q.sum())
+        if self.caps is None:
+            return state.lower, float(state.g.max() * state.h.max())
+        free, h = self.free, float(state.h.max())
+        excess = float((state.g[~free] / self.caps[~free]).max(initial=0.0)) * h
+        share = float(state.p[free].sum())
+        linear = float(state.p[~free] @ self.caps[~free] + state.q.sum())
+        return (2 * state.F - linear) / share, float(state.g[free].max()) * h * max(excess, 1.0)
+
+
+@dataclass(eq=False)
+class Solution:
+    """The best weights and the best covariance seen, and how it ended."""
+
+    lower: float = 0.0
+    achieved: float = np.inf
+    iterations: int = 0
+    reason: str = ""
+    p: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
+    q: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
+    Ti: Floats = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
+    g: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
+
+    @property
+    def gap(self) -> float:
+        return self.achieved / self.lower - 1 if self.lower > 0 else np.inf
+
+    def see(self, state: State, lower: float, achieved: float) -> None:
+        """Keep what is better in ``state`` than anything before it."""
+        self.iterations += 1
+        if lower > self.lower:
+            self.lower, self.p, self.q = lower, state.p, state.q
+        if achieved < self.achieved:
+            self.achieved, self.Ti, self.g = achieved, state.Ti, state.g
+
+
+def solve(
+    problem: Problem,
+    p: Floats,
+    q: Floats,
+    *,
+    gap: float,
+    max_iterations: int,
+    progress: Watch | None = None,
+    warm: int = WARM,
+) -> Solution:
+    """Iterate from weights ``p, q`` until the two bounds are within ``gap`` of each other.
+
+    ``warm`` multiplicative steps first, then Newton steps; where one fails (its matrix is singular,
+    or the dual would fall) multiplicative steps follow, which never lower the dual.
+    """
+    begun = time.perf_counter()
+    solution = Solution()
+    program = problem.program()
+    state = evaluate(problem.people, problem.queries, p, q)
+    slacks: Floats | None = None
+    while state is not None:
+        solution.see(state, *problem.bounds(state))
+        if progress is not None:
+            progress(
+                Progress(
+                    solution.iterations,
+                    solution.lower,
+                    solution.achieved,
+                    solution.gap,
+                    time.perf_counter() - begun,
+                )
+            )
+        if solution.gap <= gap:
+            solution.reason = "gap reached"
+            return solution
+        if solution.iterations >= max_iterations:
+            solution.reason = f"stopped after {max_iterations} iterations"
+            return solution
+        if warm == 0:
+            stepped = _newton(problem, program, state, slacks, gap * max(solution.lower, 0.0))
+            if stepped is not None:
+                state, slacks = stepped
+                continue
+            if problem.caps is not None:
+                break  # multiplicative steps know no caps
+            warm, slacks = WARM, None
+        state = _multiply(problem, state)
+        warm -= 1
+    solution.reason = "no further progress in double precision"
+    return solution
+
+
+def _multiply(problem: Problem, state: State) -> State | None:
+    p, q = multiplied(state, both=problem.q is None)
+    # With q summing to F^2 the covariance has max h close to 1, as Newton's program wants it.
+    q = q * state.lower if problem.q is None else problem.q
+    return evaluate(problem.people, problem.queries, p, q)
+
+
+def _newton(
+    problem: Problem, program: Program, state: State, s: Floats | None, wanted: float
+) -> tuple[State, Floats] | None:
+    """Return the state after one Newton step, and its slacks; None if no step raises the dual."""
+    both, split = problem.q is None, problem.people.n
+    u = np.concatenate([state.p, state.q]) if both else state.p
+    G = np.concatenate([state.g, state.h]) if both else state.g
+    a, e = program.a, program.e
+    if s is None:
+        s = _first_slacks(program, u, G)
+    tau = max(CENTRING * float(u @ s), FINISH * wanted) / len(u)
+    step = _direction(problem, program, state, u, G, s, tau)
+    if step is None:
+        return None
+    du, ds = step
+    length = _inside(u, du)
+    merit = 2 * state.F - a @ u + tau * np.log(u).sum()
+    for _ in range(3):
+        trial = u + length * du
+        after = evaluate(
+            problem.people, problem.queries, trial[:split], trial[split:] if both else state.q
+        )
+        if after is not None:
+            risen = 2 * after.F - a @ trial + tau * np.log(trial).sum() - merit
+            if risen >= -FINISH * wanted - 1e-12 * abs(merit):
+                return after, s + _inside(s, ds) * ds
+        length /= 4
+    return None
+
+
+def _first_slacks(program: Program, u: Floats, G: Floats) -> Floats:
+    """Return slacks at multipliers ``u``: what is left of each constraint, or its share of it."""
+    nu = float((u * program.e) @ G)
+    left = program.a + nu * program.e - G
+    tau = 0.3 * float(u @ np.abs(left)) / len(u)
+    result: Floats = np.maximum(left, tau / u)
+    return result
+
+
+def _inside(u: Floats, du: Floats) -> float:
+    """Return the longest step, at most 1, that keeps ``u`` well above zero."""
+    steepest = float((-du / u).max())
+    return min(1.0, INSIDE / steepest) if steepest > 0 else 1.0
+
+
+def _direction(
+    problem: Problem,
+    program: Program,
+    state: State,
+    u: Floats,
+    G: Floats,
+    s: Floats,
+    tau: float,
+) -> tuple[Floats, Floats] | None:
+    """Gather the vectors of the active multipliers and solve for Newton's step."""
+    split, limit = problem.people.n, max(MOST_ACTIVE, 4 * len(state.sigma))
+    active = np.arange(len(u))
+    if len(u) > limit:
+        active = np.sort(np.argpartition(s / u, limit)[:limit])
+    person = active < split
+    Z = np.empty((len(active), len(state.sigma)), dtype=np.float32)
+    Z[person] = problem.people.rows(state.Ti, active[person])
+    if not person.all():
+        Z[~person] = problem.queries.rows(state.T, active[~person] - split)
+    return direction(program, Z, active, np.where(person, 1.0, -1.0), state.sigma, G, u, s, tau)
