@@ -74,7 +74,13 @@ def pairs(d: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def lower_bound(
-    W: Floats, c: Floats, p: Floats, q: Floats, neighbours: Neighbours = "add-remove"
+    W: Floats,
+    c: Floats,
+    p: Floats,
+    q: Floats,
+    neighbours: Neighbours = "add-remove",
+    *,
+    products: bool = False,
 ) -> float:
     """Return ``F(p, q)**2``, rounded down: a lower bound on ``alpha*`` for any ``p, q >= 0``.
 
@@ -85,10 +91,11 @@ def lower_bound(
     c : (m,)
         Target variances.
     p : (d,) or, under replace, (d (d-1) / 2,)
-        Weights on cells, or on pairs in the order of :func:`pairs`. Under replace, weights on
-        cells stand for the products ``p_i p_j`` on pairs.
+        Weights on cells, or on pairs in the order of :func:`pairs`.
     q : (m,)
         Weights on queries.
+    products
+        Under replace: ``p`` (d,) weighs cells, and pairs by the products ``p_i p_j``.
 
     Notes
     -----
@@ -105,7 +112,7 @@ def lower_bound(
     if neighbours == "add-remove":
         K *= np.sqrt(p)
         size = float(np.linalg.norm(K))
-    elif len(p) == W.shape[1]:
+    elif products:
         # diag(p) - p p^T / sum p is the Laplacian of the weights p_i p_j / sum p.
         root = np.sqrt(p / p_sum)
         K *= root
@@ -147,6 +154,8 @@ def recompute(
     q: Floats,
     A: Floats,
     neighbours: Neighbours = "add-remove",
+    *,
+    products: bool = False,
 ) -> tuple[float, float]:
     """Recompute ``(lower, achieved)`` from first principles, slowly; for tests and the doubtful.
 
@@ -160,4 +169,4 @@ def recompute(
     cost = float((columns**2).sum(axis=0).max(initial=0.0))
     R = W @ np.linalg.pinv(A, rcond=1e-12)
     worst = float(((R**2).sum(axis=1) / c).max())
-    return lower_bound(W, c, p, q, neighbours), cost * worst
+    return lower_bound(W, c, p, q, neighbours, products=products), cost * worst

@@ -43,6 +43,11 @@ class Coordinates:
     total: Floats
 
     @property
+    def paired(self) -> bool:
+        """Whether people are pairs of cells."""
+        return isinstance(self.people, Pairs)
+
+    @property
     def rank(self) -> int:
         """Numerical rank of the workload."""
         return self.queries.k + int(np.any(self.total))

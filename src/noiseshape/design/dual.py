@@ -22,6 +22,10 @@ from .sides import Side
 # largest sigma in T, and none in F. (A floor of 1e-14 inside F once gave F^2 = 1.0001 where the
 # optimum is exactly 1.)
 SIGMA_FLOOR = 1e-12
+# Eigenvalues of K^T K are good to eps times the largest, so singular values below this share of
+# the largest are computed again. (Without it a degenerate workload, ranges over 128 cells, stalls
+# at a gap of 3e-4 where its slack directions have sigma below 1e-8.)
+SQUARED_AWAY = 1e-5
 # Weights never fall below this share of the uniform weight: both bounds hold for any weights, and
 # without it a weight that underflows can never return.
 WEIGHT_FLOOR = 1e-10
@@ -70,6 +74,9 @@ def evaluate(people: Side, queries: Side, p: Floats, q: Floats) -> State | None:
     lam, V = sl.eigh(G, driver="evd", overwrite_a=True, check_finite=False)
     del G
     sigma = np.sqrt(np.maximum(lam, 0.0))
+    small = int(np.searchsorted(sigma, SQUARED_AWAY * sigma[-1]))
+    if small:
+        V[:, :small], sigma[:small] = _resolved(queries, q, C, V[:, :small])
     F = float(sigma.sum())
     if not (np.isfinite(F) and F > 0):
         return None
@@ -85,6 +92,20 @@ def evaluate(people: Side, queries: Side, p: Floats, q: Floats) -> State | None:
             C, np.multiply(V, np.sqrt(sigma_T), out=V), lower=True, trans="T", check_finite=False
         )
     return State(p, q, F, people.forms(Ti), queries.forms(T), sigma_T, T, Ti)
+
+
+def _resolved(queries: Side, q: Floats, C: Floats, V: Floats) -> tuple[Floats, Floats]:
+    """Return the small right singular vectors and values of ``K = diag(q)^1/2 L C``, resolved.
+
+    Eigenvectors of ``K^T K`` hold their span to full accuracy but mix below it; an SVD of ``K``
+    on that span alone tells them apart, down to ``eps`` times the largest of the small.
+    """
+    rows = queries.rows(C[:, None] * V if C.ndim == 1 else C @ V, np.arange(queries.n))
+    rows *= np.sqrt(q)[:, None]
+    _, values, turn = np.linalg.svd(rows, full_matrices=False)
+    if len(values) < V.shape[1]:  # fewer queries than small directions: the rest are zero
+        return V, np.zeros(V.shape[1])
+    return V @ turn[::-1].T, values[::-1]
 
 
 def multiplied(state: State, *, both: bool) -> tuple[Floats, Floats]:

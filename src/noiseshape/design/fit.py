@@ -126,9 +126,11 @@ def _certified(
         )
         iterations += solution.iterations
         p, q = solution.p / solution.p.sum(), solution.q / solution.q.sum()
-        lower = lower_bound(reduced.W, reduced.c, p, q, reduced.neighbours)
+        lower = lower_bound(
+            reduced.W, reduced.c, p, q, reduced.neighbours, products=not space.paired
+        )
         A = space.strategy(solution.Ti, spare=gap / 10)
-        full_p, full_q = reduced.expand_p(p), reduced.expand_q(q)
+        full_p, full_q = reduced.expand_p(p, paired=space.paired), reduced.expand_q(q)
         design = Design("fit", W, c, A, full_p, full_q, None, reduced.neighbours).meeting_targets()
         certificate = Certificate(lower, design.alpha, neighbours=reduced.neighbours)
         design = design.certified(certificate)

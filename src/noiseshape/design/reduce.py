@@ -61,10 +61,18 @@ class Reduced:
         # The column -1 of cells that nothing touches is multiplied by a sign of 0.
         return A[:, self.cells] * np.where(self.cells >= 0, self.signs, 0.0)
 
-    def expand_p(self, p: Floats) -> Floats:
-        """Return weights on full cells (or pairs): a merged cell's weight is shared equally."""
-        if self.neighbours == "replace":
+    def expand_p(self, p: Floats, *, paired: bool = False) -> Floats:
+        """Return weights on full cells, or, if ``paired``, on pairs of full cells.
+
+        Under add-remove a merged cell's weight is shared equally; under replace it stays with the
+        cell that stands for it.
+        """
+        if paired:
             return self._expand_pairs(p)
+        if self.neighbours == "replace":
+            full = np.zeros(len(self.cells))
+            full[self.representatives] = p
+            return full
         counts = np.bincount(self.cells[self.cells >= 0], minlength=len(p))
         return np.where(self.cells >= 0, (p / counts)[self.cells], 0.0)
 
