@@ -1,5 +1,5 @@
 """What leaves the house: measurements."""
 
-from .measure import Measurement, measure
+from .measurement import Measurement, measure
 
 __all__ = ["Measurement", "measure"]

@@ -15,7 +15,7 @@ from .._checks import Floats, floats
 from ..errors import InvalidInput, NotSpanned
 from ..privacy import Profile
 from .exact import Integers, integers, product, squares
-from .sigma import dyadic, scales, weights
+from .sigma import scaled, scales, weights
 from .strategy import Strategy, exact_integers
 
 # A query is spanned when the measured rows give it to this share of its greatest entry, and
@@ -139,7 +139,7 @@ class Dense(Strategy):
 
     def scaled(self, factor: float, *, up: bool = True) -> Dense:
         """Return the same shape with every sigma multiplied by ``factor``."""
-        return replace(self, sigma=dyadic(self.sigma * factor, up=up))
+        return replace(self, sigma=scaled(self.sigma, factor, up=up))
 
     def _approximate(self, r: Floats) -> Floats:
         return self._inverse.solve(r / self.sigma)

@@ -13,7 +13,7 @@ from ..errors import InvalidInput
 from ..privacy import Profile
 from .dense import Dense
 from .exact import Integers, integers
-from .sigma import dyadic, scales, weights
+from .sigma import scaled, scales, weights
 from .strategy import Strategy
 
 
@@ -68,7 +68,8 @@ class Diagonal(Strategy):
     def _replaced(self) -> Fraction:
         # Two cells share no row: ||a_i - a_j||^2 = ||a_i||^2 + ||a_j||^2 at the two greatest.
         profile = self.profile()
-        return Fraction(sum(sorted(profile.units)[-2:]), 1 << profile.exponent)
+        top = sorted(profile.units)[-2:] if len(profile) > 1 else [0]
+        return Fraction(sum(top), 1 << profile.exponent)
 
     def covariance(self) -> Floats:
         """Return the covariance of the cells, shape (d, d): diagonal."""
@@ -84,7 +85,7 @@ class Diagonal(Strategy):
 
     def scaled(self, factor: float, *, up: bool = True) -> Diagonal:
         """Return the same shape with every sigma multiplied by ``factor``."""
-        return replace(self, sigma=dyadic(self.sigma * factor, up=up))
+        return replace(self, sigma=scaled(self.sigma, factor, up=up))
 
     def _approximate(self, r: Floats) -> Floats:
         return r

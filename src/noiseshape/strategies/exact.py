@@ -85,6 +85,14 @@ def difference(a: Integers, b: Integers) -> Integers:
     return _narrow(np.asarray(a.astype(object) - b.astype(object)))
 
 
+def nearest(values: NDArray[np.float64], bits: int) -> Integers:
+    """Return doubles * 2**bits as the nearest integers."""
+    grid = np.rint(np.ldexp(values, bits))
+    if np.abs(grid).max(initial=0.0) < 2.0 ** (_WORD - 1):
+        return grid.astype(np.int64)
+    return np.array([int(v) for v in grid.flat], dtype=object).reshape(grid.shape)
+
+
 def _row_sum(A: Integers) -> int:
     """Return the greatest sum of absolute values of a row: exact, or a bound for int64."""
     if A.size == 0:

@@ -127,9 +127,9 @@ def _along_axes(
 
 
 def _kron(matrices: Sequence[Floats]) -> Floats:
-    total = np.ones((1, 1))
+    total: Floats = np.ones((1, 1))
     for M in matrices:
-        total = np.kron(total, M)
+        total = np.asarray(np.kron(total, M), dtype=np.float64)
     return total
 
 

@@ -20,8 +20,8 @@ from scipy.linalg import lstsq, qr, solve_triangular
 
 from .._checks import Floats, floats, positive
 from ..errors import InvalidInput, NotSpanned
-from .dense import Dense
-from .exact import Integers, product
+from .dense import SPAN, Dense
+from .exact import Integers, magnitude, nearest, product
 
 # Share of mu that rounding may cost, unless the caller says otherwise.
 LOSS = 1e-6
@@ -34,7 +34,7 @@ MOVED = 1e-12
 RANK = 1e-11
 
 _START_BITS = 18  # of the greatest column of A~: where the search for q begins
-_MOST_BITS = 44  # more would pass 62 bits in G~
+_MOST_BITS = 44
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,12 @@ def rounded(A: ArrayLike, workload: ArrayLike, *, loss: float = LOSS) -> Rounded
     Parameters
     ----------
     A : shape (k, d)
-        A strategy with unit noise; its row space is the workload's.
+        A strategy with unit noise whose row space holds the workload's.
     workload : shape (m, d)
         W. Its answers have, rounded noise included, at most the variances that A gives.
     loss
-        Greatest relative increase of mu; smaller asks for longer integers.
+        Greatest relative change of mu, and of one standard error against another; smaller
+        asks for longer integers.
 
     Formal Guarantees:
       Every variance of the executed strategy, as ``strategy.variance`` states it, is at most
@@ -77,21 +78,25 @@ def rounded(A: ArrayLike, workload: ArrayLike, *, loss: float = LOSS) -> Rounded
     loss = positive("loss", loss)
     if A.shape[1] != W.shape[1] or 0 in A.shape or 0 in W.shape:
         raise InvalidInput(f"A and workload must share cells, got {A.shape} and {W.shape}.")
-    B, moved = integer_basis(W)
+    B, moved = integer_basis(W, A)
     G = _triangular(A, B)
     mu = np.sqrt((A**2).sum(axis=0).max())
     wanted = _variances(G, B, W)
-    q = max(6, _START_BITS - int(np.floor(np.log2(np.abs(G).max()))))
+    # An error of 1/2 in G~ moves A~ by at most a row of B: keep that 2^18 below mu.
+    width = 1 if B is None else magnitude(B)
+    q = max(6, _START_BITS + width.bit_length() - int(np.floor(np.log2(mu))))
     for bits in range(q, q + _MOST_BITS, 4):
         strategy = _executed(G, B, W, bits)
         if strategy is None:
             continue
         # Down, so that no target is missed; the cost is that of the scales as they come out.
         asked = wanted > 0  # a query of zeros has no error
-        slack = (wanted[asked] / strategy.variance[asked]).min()
-        strategy = strategy.scaled(np.sqrt(slack), up=False)
+        slack = wanted[asked] / strategy.variance[asked]
+        strategy = strategy.scaled(np.sqrt(slack.min()), up=False)
         lost = strategy.cost().mu / mu - 1
-        if lost <= loss:
+        # Rounding may also make a strategy cheaper, if it was not optimal: then it is another
+        # one. It is this one when standard errors stand to each other as they did.
+        if abs(lost) <= loss and slack.max() - slack.min() <= 2 * loss:
             return Rounded(strategy, lost, moved)
     raise InvalidInput(
         f"the strategy is too ill-conditioned to be rounded at a loss of {loss:g} in mu: "
@@ -99,61 +104,72 @@ def rounded(A: ArrayLike, workload: ArrayLike, *, loss: float = LOSS) -> Rounded
     )
 
 
-def integer_basis(W: Floats) -> tuple[Integers | None, float]:
+def integer_basis(W: Floats, A: Floats | None = None) -> tuple[Integers | None, float]:
     """Return (B, moved): integer rows with the row space of W, and how far W moved to fit.
 
-    ``None`` stands for the identity, when the columns of W are independent: nothing moves.
+    ``None`` stands for the identity, when the columns are independent: nothing moves. Where A
+    measures more than W asks, rows for the rest follow; those may be rounded, W may not.
     """
-    _, triangle, order = qr(W.T, mode="economic", pivoting=True, check_finite=False)
-    size = np.abs(np.diag(triangle))
-    k = int(np.count_nonzero(size > RANK * size[0]))
-    if k == 0:
+    rows = _independent(W, np.abs(W).max(initial=0.0) * RANK)
+    if not len(rows):
         raise InvalidInput("the workload asks nothing: every entry is 0.")
-    if k == W.shape[1]:
+    B, moved = (None, 0.0) if len(rows) == W.shape[1] else _basis(W, rows)
+    if A is None or B is None:
+        return B, moved
+    rest = _independent(A - _project(A, B), np.abs(A).max() * SPAN)
+    if len(B) + len(rest) == W.shape[1]:
         return None, 0.0
-    B = _whole(W[np.sort(order[:k])])
-    return B, _moved(W, B)
+    return np.vstack([B.astype(object), _whole(rest, bits=30)]), moved
 
 
-def _whole(rows: Floats) -> Integers:
-    """Return the rows times a power of two as integers, exactly for at most 30 binary places."""
-    for bits in range(31):
-        grid = np.ldexp(rows, bits)
-        if np.all(grid == np.rint(grid)) and np.abs(grid).max() < 2.0**40:
-            return grid.astype(np.int64)
-    # Each row on its own grid of 2^-53 of its greatest entry: a double's own rounding.
-    _, exponents = np.frexp(np.abs(rows).max(axis=1, keepdims=True))
-    return np.rint(np.ldexp(rows, 53 - exponents)).astype(np.int64)
+def _independent(W: Floats, threshold: float) -> Floats:
+    """Return rows of W, in order, that span all of them; smaller remainders count as none."""
+    _, triangle, order = qr(W.T, mode="economic", pivoting=True, check_finite=False)
+    k = int(np.count_nonzero(np.abs(np.diag(triangle)) > threshold))
+    return W[np.sort(order[:k])]
 
 
-def _moved(W: Floats, B: Integers) -> float:
-    """Return how far W is from the span of B, or refuse a workload that is too far."""
-    Q, _ = qr(np.asarray(B.T, dtype=np.float64), mode="economic")
-    moved = float(np.abs(W - (W @ Q) @ Q.T).max() / np.abs(W).max())
-    whole = bool(np.all(np.rint(W) == W))
-    if whole and moved <= MOVED:
-        return 0.0  # integers this close to the span of integers are in it
+def _basis(W: Floats, rows: Floats) -> tuple[Integers, float]:
+    """Return rows of W as integers, and how far W is from their span; refuse one too far."""
+    # Few binary places: then integers are exact, and what is this close to their span is in it.
+    short = np.all(np.rint(np.ldexp(W, 30)) == np.ldexp(W, 30)) and np.abs(W).max() < 2.0**20
+    B = np.ldexp(rows, 30).astype(np.int64) if short else _whole(rows, bits=53)
+    B = B >> int(np.min(_trailing_zeros(B)))
+    moved = float(np.abs(W - _project(W, B)).max() / np.abs(W).max())
     if not moved <= MOVED:
         raise NotSpanned(
             f"the workload has no clear rank: on an integer basis of {len(B)} rows its entries "
             f"would move by {moved:.1e} of the greatest, above {MOVED:g}; round its entries, or "
             "drop the queries that nearly repeat others."
         )
-    return moved
+    return B, 0.0 if short else moved
+
+
+def _whole(rows: Floats, bits: int) -> Integers:
+    """Return each row rounded on a grid of 2^-bits of its greatest entry, in units of it."""
+    _, exponents = np.frexp(np.abs(rows).max(axis=1, keepdims=True))
+    return np.rint(np.ldexp(rows, bits - exponents)).astype(np.int64)
+
+
+def _trailing_zeros(B: Integers) -> Integers:
+    nonzero = B[B != 0]
+    return np.log2((nonzero & -nonzero).astype(np.float64)).astype(np.int64)
+
+
+def _coordinates(A: Floats, B: Integers) -> Floats:
+    """Return G with G B = A, for A in the row space of B."""
+    return lstsq(np.asarray(B.T, dtype=np.float64), A.T, check_finite=False)[0].T
+
+
+def _project(A: Floats, B: Integers) -> Floats:
+    """Return the part of A in the row space of B."""
+    Q, _ = qr(np.asarray(B.T, dtype=np.float64), mode="economic")
+    return (A @ Q) @ Q.T
 
 
 def _triangular(A: Floats, B: Integers | None) -> Floats:
     """Return upper triangular G, (k, k), with the same A^T A as A = G B."""
-    if B is None:
-        G = A
-    else:
-        G = lstsq(np.asarray(B.T, dtype=np.float64), A.T, check_finite=False)[0].T
-        missed = np.abs(G @ B - A).max() / np.abs(A).max()
-        if missed > 1e-8:
-            raise NotSpanned(
-                f"A measures what the workload does not ask ({missed:.1e} of its greatest entry): "
-                "project it on the workload's row space first."
-            )
+    G = A if B is None else _coordinates(A, B)
     if len(G) < G.shape[1]:
         raise NotSpanned(
             f"the strategy does not span the workload: it has {len(G)} rows for a workload of "
@@ -164,16 +180,15 @@ def _triangular(A: Floats, B: Integers | None) -> Floats:
 
 def _executed(G: Floats, B: Integers | None, W: Floats, bits: int) -> Dense | None:
     """Return the strategy with G~ = round(2^bits G), or None where that is singular."""
-    grid = np.rint(np.ldexp(G, bits))
-    if not np.all(np.diag(grid)):
+    whole = nearest(G, bits)
+    if not np.all(np.diag(whole)):
         return None
-    whole = grid.astype(np.int64)
     rows = whole if B is None else product(whole, B)
     return Dense(rows, np.full(len(G), 2.0**bits), W)
 
 
 def _variances(G: Floats, B: Integers | None, W: Floats) -> Floats:
     """Return the variances that the real strategy gives, shape (m,)."""
-    L = W if B is None else lstsq(np.asarray(B.T, dtype=np.float64), W.T, check_finite=False)[0].T
+    L = W if B is None else _coordinates(W, B)
     R = solve_triangular(G, L.T, trans="T", check_finite=False)
     return np.asarray((R**2).sum(axis=0))

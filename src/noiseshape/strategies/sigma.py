@@ -6,12 +6,13 @@ A double is a dyadic rational, exactly: sigma = s / 2^q. So scales are kept as d
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import Floats, floats
+from .._checks import Floats, exact_positive, floats
 from ..errors import InvalidInput
 
 # Bits kept of each scale, and of each 1/sigma^2: 32 lose at most 2^-31 of the noise, 40 at
@@ -40,11 +41,21 @@ def scales(sigma: ArrayLike, rows: int) -> Floats:
     return array
 
 
-def dyadic(sigma: ArrayLike, *, up: bool) -> Floats:
-    """Return each scale with ``SCALE_BITS`` significant bits, rounded up, or else down."""
-    mantissa, exponent = np.frexp(np.asarray(sigma, dtype=np.float64))
-    whole = (np.ceil if up else np.floor)(np.ldexp(mantissa, SCALE_BITS))
-    return np.ldexp(whole, exponent - SCALE_BITS)
+def scaled(sigma: Floats, factor: float, *, up: bool) -> Floats:
+    """Return sigma * factor with ``SCALE_BITS`` significant bits, rounded up, or else down.
+
+    The product is taken exactly first: as doubles it could round the other way.
+    """
+    by = exact_positive("factor", factor)
+    distinct, inverse = np.unique(sigma, return_inverse=True)
+    return np.array([_dyadic(Fraction(s) * by, up) for s in distinct.tolist()])[inverse]
+
+
+def _dyadic(value: Fraction, up: bool) -> float:
+    n, d = value.numerator, value.denominator
+    shift = SCALE_BITS - (n.bit_length() - d.bit_length())
+    n, d = (n << shift, d) if shift >= 0 else (n, d << -shift)
+    return math.ldexp(-(-n // d) if up else n // d, -shift)
 
 
 def weights(sigma: Floats) -> tuple[NDArray[np.object_], int]:

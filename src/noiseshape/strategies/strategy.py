@@ -21,7 +21,7 @@ from .._checks import Floats
 from ..errors import InvalidInput
 from ..privacy import Cost, People, Profile
 from ..sampling import rounded_variance
-from .exact import Integers, difference, integers, shifted
+from .exact import Integers, difference, integers, nearest, shifted
 
 if TYPE_CHECKING:
     from .dense import Dense
@@ -149,7 +149,7 @@ class Strategy(ABC):
         target = shifted(y, bits)
         for _ in range(12):
             residual = _doubles(difference(target, self.apply(X)), bits)
-            step = _rounded(self._approximate(residual), bits)
+            step = nearest(self._approximate(residual), bits)
             X = difference(X, -step)
             change, shift = self._ask(step)
             if np.all(np.abs(_doubles(change, shift + bits)) <= RESIDUAL / 4 * error):
@@ -177,14 +177,6 @@ def _doubles(values: Integers, bits: int) -> Floats:
     # Python divides integers of any size with one correct rounding.
     scale = 1 << bits
     return np.array([int(v) / scale for v in values.flat]).reshape(values.shape)
-
-
-def _rounded(values: Floats, bits: int) -> Integers:
-    """Return doubles * 2**bits as the nearest integers."""
-    grid = np.rint(np.ldexp(values, bits))
-    if np.abs(grid).max(initial=0.0) < 2.0**62:
-        return grid.astype(np.int64)
-    return np.array([int(v) for v in grid], dtype=object)
 
 
 def exact_integers(W: Floats) -> tuple[Integers, int]:

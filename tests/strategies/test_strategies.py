@@ -1,0 +1,149 @@
+"""Every member passes the kit, and the kit can fail."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from noiseshape.errors import InvalidInput, NotSpanned
+from noiseshape.privacy import People
+from noiseshape.strategies import Dense, Diagonal, Kronecker
+
+from .kit import REPLACE, check, check_costs, check_unbiased, written_out
+
+rng = np.random.default_rng(0)
+PREFIXES = np.tril(np.ones((5, 5)))
+SQUARE = rng.integers(-9, 10, (4, 4)) + 20 * np.eye(4, dtype=int)
+TREE = np.vstack([np.eye(4), [[1, 1, 0, 0], [0, 0, 1, 1]], np.ones((1, 4))]).astype(int)
+SUMS = np.vstack([np.kron(np.eye(2), np.ones(3)), np.kron(np.ones(2), np.eye(3))]).astype(int)
+
+MEMBERS = {
+    "prefixes by triangle": (Dense(PREFIXES.astype(int), 64.0, PREFIXES), PREFIXES),
+    "unlike sigmas": (
+        Dense(SQUARE, [64.0, 100.25, 3.5, 7e9], rng.normal(size=(6, 4))),
+        None,
+    ),
+    "more rows than cells": (Dense(TREE, [8.0] * 4 + [11.0, 12.0, 20.0], np.eye(4)), np.eye(4)),
+    "rows that repeat each other": (Dense(SUMS, [50.0] * 2 + [70.0] * 3, 1.0 * SUMS), 1.0 * SUMS),
+    "fewer rows than cells": (Dense(SUMS[:4], 64.0, 1.0 * SUMS), 1.0 * SUMS),
+    "one row": (Dense([[1, 1, 1]], 64.0, np.full((1, 3), 0.1)), np.full((1, 3), 0.1)),
+    "rows beyond 64 bits": (
+        Dense(np.array([[1 << 70, 3], [5, 1 << 66]], dtype=object), [2.0**70, 2.0**66], np.eye(2)),
+        np.eye(2),
+    ),
+    "a question about nothing": (Dense(np.eye(2, dtype=int), 9.0, [[0.0, 0], [1, 1]]), None),
+    "diagonal": (Diagonal([64.0, 65.0, 1.0]), np.eye(3)),
+    "one cell": (Diagonal([64.0]), np.eye(1)),
+    "product": (
+        Kronecker([Dense(TREE, 9.0, np.tril(np.ones((4, 4)))), Diagonal([6.0, 7.5, 8.0])]),
+        np.kron(np.tril(np.ones((4, 4))), np.eye(3)),
+    ),
+    "product of three": (
+        Kronecker([Diagonal([3.1, 3.7]), Dense(SUMS, 5.3, 1.0 * SUMS), Diagonal([2.9, 1.1])]),
+        np.kron(np.kron(np.eye(2), SUMS), np.eye(2)),
+    ),
+    "product of one": (Kronecker([Diagonal([64.0, 65.0])]), np.eye(2)),
+}
+
+
+@pytest.mark.parametrize("name", list(MEMBERS))
+def test_conformance(name):
+    strategy, workload = MEMBERS[name]
+    check(strategy, strategy.workload if workload is None else workload)
+
+
+def test_the_kit_fails_a_wrong_strategy():
+    """Negative controls: a bias of one unit in one row, and a cost a millionth too low."""
+
+    class Biased(Dense):
+        def apply(self, x):
+            return super().apply(x) + 1
+
+    class Cheap(Dense):
+        def profile(self):
+            return Dense(self.rows, self.sigma * (1 + 1e-6), self.workload).profile()
+
+    args = (PREFIXES.astype(int), 64.0, PREFIXES)
+    with pytest.raises(AssertionError):
+        check_unbiased(Biased(*args), None, PREFIXES)
+    with pytest.raises(AssertionError):
+        check_costs(Cheap(*args), written_out(Dense(*args)), [64.0] * 5)
+
+
+matrices = st.integers(1, 5).flatmap(
+    lambda d: st.lists(
+        st.lists(st.integers(-50, 50), min_size=d, max_size=d), min_size=1, max_size=7
+    )
+)
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(rows=matrices, data=st.data())
+def test_any_integer_matrix_rebuilds_what_it_spans(rows, data):
+    A = np.array(rows)
+    if not A.any():
+        return
+    mix = data.draw(
+        st.lists(
+            st.lists(st.integers(-3, 3), min_size=len(A), max_size=len(A)), min_size=1, max_size=4
+        )
+    )
+    sigma = data.draw(st.lists(st.floats(1, 1e6), min_size=len(A), max_size=len(A)))
+    W = (np.array(mix) @ A).astype(float)
+    check_unbiased(Dense(A, sigma, W), None, W)
+
+
+class TestRelations:
+    """design.md section 5: profile [1, 1] each; replacing costs sqrt 2, 2 and 0."""
+
+    @pytest.mark.parametrize(
+        ("rows", "square"), [(np.eye(2), 2), ([[1, -1]], 4), ([[1, 1]], 0)], ids=str
+    )
+    def test_replace_is_not_told_by_the_profile(self, rows, square):
+        strategy = Dense(np.array(rows).astype(int), 1.0, np.array(rows, dtype=float))
+        assert strategy.cost().mu_squared == 1
+        assert strategy.cost(REPLACE).mu_squared == square
+        assert strategy.cost(REPLACE, rows_may_leave=True).mu_squared == max(square, 1)
+
+    def test_diagonal_pairs_without_writing_them_out(self):
+        wide = Diagonal(np.full(5000, 64.0))
+        assert wide.cost(REPLACE).mu_squared == Fraction(2, 64**2)
+
+    def test_beyond_the_pairs_a_bound_holds(self):
+        tall = Kronecker([Diagonal(np.full(90, 8.0)), Diagonal(np.full(90, 8.0))])
+        assert tall.cost(REPLACE).mu_squared == 4 * tall.cost().mu_squared
+
+    def test_the_relation_is_on_the_cost(self):
+        assert Diagonal([64.0]).cost(People(neighbours="replace")).neighbours == "replace"
+
+
+BAD = [
+    (lambda: Dense([[1, 1]], 64.0, np.eye(2)), NotSpanned, "2 of 2 queries"),
+    (lambda: Dense([[1.0, 0.5]], 64.0, np.eye(2)), InvalidInput, "integers, got float64"),
+    (lambda: Dense(np.zeros((0, 2), int), 64.0, np.eye(2)), InvalidInput, "rows and cells"),
+    (lambda: Dense(np.eye(2, dtype=int), 64.0, np.eye(3)), InvalidInput, "2 cells"),
+    (lambda: Dense(np.eye(2, dtype=int), 64.0, np.eye(2) * np.nan), InvalidInput, "finite"),
+    (lambda: Dense(np.eye(2, dtype=int), 0.0, np.eye(2)), InvalidInput, "at least 1"),
+    (lambda: Dense(np.eye(2, dtype=int), -4.0, np.eye(2)), InvalidInput, "at least 1"),
+    (lambda: Dense(np.eye(2, dtype=int), 0.99, np.eye(2)), InvalidInput, "same power of two"),
+    (lambda: Dense(np.eye(2, dtype=int), [64.0], np.eye(2)), InvalidInput, "each of 2 rows"),
+    (lambda: Diagonal([np.inf]), InvalidInput, "finite"),
+    (lambda: Diagonal([np.nan]), InvalidInput, "finite"),
+    (lambda: Diagonal([]), InvalidInput, "at least one cell"),
+    (lambda: Kronecker([]), InvalidInput, "at least one factor"),
+]
+
+
+@pytest.mark.parametrize(("make", "error", "sentence"), BAD)
+def test_refusals(make, error, sentence):
+    with pytest.raises(error, match=sentence):
+        make()
+
+
+def test_a_strategy_too_ill_conditioned_refuses_to_answer():
+    """cond 2^60: no double inverse helps, and nothing is said rather than something wrong."""
+    A = np.array([[1 << 60, (1 << 60) + 1], [(1 << 60) - 1, 1 << 60]], dtype=object)
+    with pytest.raises((ArithmeticError, NotSpanned)):
+        Dense(A, 64.0, np.eye(2)).rebuild([3, 4])
