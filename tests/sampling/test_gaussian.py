@@ -100,17 +100,18 @@ def test_the_smallest_sigmas_give_zeros():
     assert not rounded_gaussian(Fraction(1, 100), 1000).any()
 
 
-def test_log_ratios_of_neighbours(pmf):
+def test_log_ratios_to_the_centre(pmf):
     n, sigma = 10**7, Fraction(10, 3)
-    ms = np.arange(-8, 9)
-    counts = np.bincount(rounded_gaussian(sigma, n) + 60, minlength=121)[ms + 60]
-    error = np.sqrt(1 / counts[1:] + 1 / counts[:-1])
+    ms = np.delete(np.arange(-9, 10), 9)
+    counts = np.bincount(rounded_gaussian(sigma, n) + 60, minlength=121)
+    seen, centre = counts[ms + 60], counts[60]
 
     def worst(s):
-        return np.abs((np.diff(np.log(counts)) - np.diff(np.log(pmf(s, ms)))) / error).max()
+        expected = np.log(pmf(s, ms) / pmf(s, [0]))
+        return np.abs((np.log(seen / centre) - expected) / np.sqrt(1 / seen + 1 / centre)).max()
 
     assert worst(sigma) < SDS
-    assert worst(sigma * WRONG) > 1.5 * SDS
+    assert worst(sigma * WRONG) > 4 * SDS
 
 
 @pytest.mark.parametrize(("sigma", "beyond"), [(1, 4), (10, 35), (Fraction(10, 3), 12)], ids=str)
@@ -165,7 +166,7 @@ def test_large_sigmas_are_normal_in_shape_scale_and_last_digits(sigma, n):
         return abs((standardised**2).mean() - 1) / np.sqrt(2 / n)
 
     assert scale_off(z) < SDS
-    assert scale_off(z / float(WRONG)) > 1.5 * SDS
+    assert scale_off(z / float(WRONG)) > SDS  # 15.7 expected, give or take 0.9
     assert stats.kstest(np.abs(z), "norm").pvalue < CHANCE**2
 
     # The remainder modulo 16 is uniform to e^(-2 pi^2 (sigma/16)^2).
@@ -347,12 +348,20 @@ def test_a_result_past_64_bits_would_raise_not_wrap(monkeypatch):
         rounded_gaussian(2**50, 10_000)
 
 
-def test_a_float_is_the_dyadic_rational_it_is(chosen_bits):
-    words = [int(w) for w in bits.secret_words(50)]
+@pytest.mark.parametrize("value", [0.1, 1000.0, 0.1 * 2**40, 2.0**60])
+def test_however_sigma_is_given_it_is_the_same_rational(value, chosen_bits):
+    words = [int(w) for w in bits.secret_words(800)]
+    draws = []
+    for one in (value, Fraction(value), np.float64(value)):
+        chosen_bits(words)
+        draws.append(rounded_gaussian(one, 200))
+    for row in ([value], (Fraction(value),), np.array([value])):
+        chosen_bits(words)
+        draws.append(rounded_gaussian(row, (1, 200))[0])
     chosen_bits(words)
-    given = rounded_gaussian(0.1 * 2**40, 50)
-    chosen_bits(words)
-    assert np.array_equal(given, rounded_gaussian(Fraction(0.1) * 2**40, 50))
+    draws.append(rounded_gaussian(np.full(200, value)))
+    for other in draws[1:]:
+        assert np.array_equal(draws[0], other)
 
 
 def test_the_callers_array_may_change_later():

@@ -55,11 +55,14 @@ def test_it_is_the_second_moment_of_the_law(sigma, pmf):
 def test_it_is_the_variance_of_the_draws():
     # The fourth moment is about 3 v^2, so the mean square errs by v sqrt(2/n); 8 of those.
     n = 10**6
-    for sigma in (0.6, 1.0, Fraction(10, 3)):
+    for sigma in (Fraction(3, 5), Fraction(1), Fraction(10, 3)):
         square = (rounded_gaussian(sigma, n).astype(float) ** 2).mean()
-        off = abs(square / rounded_variance(sigma) - 1) / np.sqrt(2 / n)
-        assert off < 8
-        assert abs(square / float(sigma) ** 2 / 1.03**2 - 1) / np.sqrt(2 / n) > 8
+
+        def off(s, square=square):
+            return abs(square / rounded_variance(s) - 1) / np.sqrt(2 / n)
+
+        assert off(sigma) < 8
+        assert off(sigma * Fraction(103, 100)) > 16
 
 
 def test_numbers_of_the_design():

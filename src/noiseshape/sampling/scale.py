@@ -17,7 +17,7 @@ Rational: TypeAlias = int | float | Fraction
 Row: TypeAlias = Sequence[Rational] | NDArray[Any]
 Sigma: TypeAlias = Rational | Row
 
-# Below 2^-7 anything but 0 has a chance under 1e-900; above 2^80 no use is known, and
+# Below 2^-7 anything but 0 has a chance under 1e-890; above 2^80 no use is known, and
 # no speed has been measured.
 LEAST = Fraction(1, 128)
 MOST = Fraction(2**80)
