@@ -55,8 +55,8 @@ def rounded_gaussian(sigma: Sigma, size: Size = None) -> int | NDArray[Any]:
     whatever that promises, this promises.
 
     There is no seed, and nothing is promised about the time a draw takes. Up to sigma
-    2^40 nearly all draws are settled in vectorised doubles; beyond, each takes arb some
-    tens of microseconds.
+    2^40 nearly all draws are settled in vectorised doubles; beyond, arb takes up to
+    twenty microseconds for each.
     """
     scale = Scale.of(sigma)
     shape = _shape(size, scale)
