@@ -29,3 +29,23 @@ class TooLarge(NoiseshapeError):
 
 class NotConverged(NoiseshapeError):
     """A design stopped before it proved the gap that was asked for."""
+
+
+class ReleaseFailed(NoiseshapeError):
+    """A release that stopped after its debit; the message names the step, and nothing else."""
+
+
+class LedgerError(NoiseshapeError):
+    """A file that cannot be made, opened or written as a budget ledger."""
+
+
+class LedgerMissing(LedgerError):
+    """There is no file where the ledger should be; only ``Ledger.create`` makes one."""
+
+
+class LedgerAltered(LedgerError):
+    """A ledger that is damaged, edited, cut short, or older than a release that it paid for."""
+
+
+class LedgerLocked(LedgerError):
+    """Another process held the ledger for longer than is waited."""
