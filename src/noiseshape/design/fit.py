@@ -15,7 +15,8 @@ from ..errors import InvalidInput, NotConverged, TooLarge
 from .certificate import Certificate, Neighbours, lower_bound
 from .coordinates import RANK_TOLERANCE, Coordinates, coordinates
 from .design import Design
-from .solve import MOST_ACTIVE, Problem, Watch, solve
+from .newton import MOST_ACTIVE
+from .solve import Problem, Watch, solve
 
 # Beyond this many cells (d^2/2 pairs) a design for replace has the shape of one for add-remove.
 MOST_PAIRED = 256

@@ -31,12 +31,17 @@ from .reduce import Ints
 # Share of the Cauchy kernel's diagonal that its low-rank form may leave out. Newton's steps need
 # no better: over PL-94, ages, ranges and random queries at d = 256, 0.1 takes 3 to 8 terms and
 # 3 to 9 steps to a gap of 1e-6; 0.001 takes 6 to 18 terms and saves at most two of those steps.
-KERNEL = 0.1
+KERNEL = 0.2
 MOST_TERMS = 40
 # The matrix is in single precision: half the time and memory of the step. This share of its unit
 # diagonal makes up for the digits.
 JITTER = 1e-6
-BLOCK = 512
+# A multiplier whose own curvature is below this share of its diagonal is taken as independent of
+# the others: a third of the queries, typically, and so half of the time.
+LOOSE = 0.01
+# Never more multipliers than this (or four for each coordinate) in one matrix.
+MOST_ACTIVE = 2000
+BLOCK = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +55,6 @@ class Program:
 def direction(
     program: Program,
     Z: Floats,
-    active: Ints,
     signs: Floats,
     sigma: Floats,
     G: Floats,
@@ -62,11 +66,9 @@ def direction(
 
     Parameters
     ----------
-    Z : (l, k)
-        The vectors ``z`` of the active multipliers, in single precision.
-    active : (l,)
-        Which of the multipliers those are; the others are taken as independent of each other.
-    signs : (l,)
+    Z : (n, k)
+        The vectors ``z`` of all multipliers, in single precision.
+    signs : (n,)
         +1 for people, -1 for queries.
     sigma : (k,)
         Singular values of the state.
@@ -76,10 +78,15 @@ def direction(
         Complementarity to aim for.
     """
     a, e = program.a, program.e
+    terms = cauchy_terms(sigma)
+    curved = u * _own_curvature(Z, terms)
+    active = _active(curved / (curved + s), most=max(MOST_ACTIVE, 4 * len(sigma)))
     nu = float((u * e) @ G / (u @ e))
     right = np.stack([G - a - nu * e + tau / u, e], axis=1)
-    solved = right * (u / s)[:, None]
-    inner = _solve_active(Z, signs, sigma, u[active], s[active], right[active])
+    solved = right * (u / (curved + s))[:, None]
+    diagonal = (curved * (1 + JITTER) + s)[active] / u[active]
+    chosen = Z if len(active) == len(u) else Z[active]
+    inner = _solve_active(chosen, terms, signs[active], diagonal, right[active])
     if inner is None:
         return None
     solved[active] = inner
@@ -90,12 +97,30 @@ def direction(
     return (du, ds) if np.all(np.isfinite(du)) else None
 
 
+def _own_curvature(Z: Floats, terms: list[Floats]) -> Floats:
+    """Return the diagonal of ``Q`` (n,)."""
+    C = np.stack(terms, axis=1).astype(np.float32)
+    own = np.empty(len(Z))
+    for start in range(0, len(Z), BLOCK):
+        part = Z[start : start + BLOCK]
+        own[start : start + BLOCK] = (((part * part) @ C) ** 2).sum(axis=1)
+    return own
+
+
+def _active(coupling: Floats, most: int) -> Ints:
+    """Return the multipliers to solve for together: those that the others can move."""
+    active = np.flatnonzero(coupling > LOOSE)
+    if len(active) > most:
+        active = np.sort(np.argpartition(-coupling, most)[:most])
+    return active
+
+
 def _solve_active(
-    Z: Floats, signs: Floats, sigma: Floats, u: Floats, s: Floats, right: Floats
+    Z: Floats, terms: list[Floats], signs: Floats, diagonal: Floats, right: Floats
 ) -> Floats | None:
-    """Solve ``(D Q D + diag(s/u)) x = right`` by Cholesky, scaled to unit diagonal."""
-    Q = _curvature(Z, sigma)
-    scale = np.sqrt(u / (Q.diagonal() * u * (1 + JITTER) + s))
+    """Solve ``(D Q D + ..) x = right`` with this diagonal, by Cholesky, scaled to unit diagonal."""
+    Q = _curvature(Z, terms)
+    scale = 1 / np.sqrt(diagonal)
     scaled = (scale * signs).astype(np.float32)
     Q *= scaled
     Q *= scaled[:, None]
@@ -109,18 +134,17 @@ def _solve_active(
     return result
 
 
-def _curvature(Z: Floats, sigma: Floats) -> Floats:
+def _curvature(Z: Floats, terms: list[Floats]) -> Floats:
     """Return the lower triangle of ``Q`` (n, n) in single precision (the rest is not filled)."""
     n = len(Z)
     Q = np.zeros((n, n), dtype=np.float32)
-    for term in cauchy_terms(sigma):
-        signed = (np.sign(term) * np.sqrt(np.abs(term))).astype(np.float32)
-        left, right = Z * signed, Z * np.abs(signed)
-        for start in range(0, n, BLOCK):
-            stop = min(start + BLOCK, n)
-            block = left[start:stop] @ right[:stop].T
+    for start in range(0, n, BLOCK):
+        stop = min(start + BLOCK, n)
+        for term in terms:
+            block = (Z[start:stop] * term.astype(np.float32)) @ Z[:stop].T
             block *= block
             Q[start:stop, :stop] += block
+            del block
     return Q
 
 

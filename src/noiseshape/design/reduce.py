@@ -25,27 +25,34 @@ class Reduced:
 
     Attributes
     ----------
-    W : (m', d')
-        Kept rows and columns, as they were.
+    full : (m, d)
+        The workload as it was.
     c : (m',)
-        Their targets.
+        Targets of the kept queries.
     queries : (m',)
         Index of each kept query in the full workload.
     cells : (d,)
         Column of ``W`` that stands for each full cell, or -1 for a cell that no query touches.
     signs : (d,)
-        +1 or -1: the full column is ``signs * W[:, cells]``.
+        The full column is ``signs * W[:, cells]``: +1, -1, or 0 for a cell that is left out.
     neighbours
         The relation under which the reduction is lossless.
     """
 
-    W: Floats
+    full: Floats
     c: Floats
     queries: Ints
     cells: Ints
     signs: Floats
     neighbours: Neighbours
-    m: int
+
+    @property
+    def W(self) -> Floats:
+        """Kept rows and columns (m', d'), as they were; made when asked for, to save memory."""
+        kept = self.representatives
+        if self.full.shape == (len(self.queries), len(kept)):
+            return self.full
+        return self.full[np.ix_(self.queries, kept)]
 
     @property
     def representatives(self) -> Ints:
@@ -58,8 +65,9 @@ class Reduced:
         """Return the strategy (k, d) on full cells from one (k, d') on kept cells."""
         if len(self.cells) == A.shape[1] and np.array_equal(self.cells, np.arange(A.shape[1])):
             return A
-        # The column -1 of cells that nothing touches is multiplied by a sign of 0.
-        return A[:, self.cells] * np.where(self.cells >= 0, self.signs, 0.0)
+        expanded: Floats = A[:, self.cells]
+        expanded *= self.signs
+        return expanded
 
     def expand_p(self, p: Floats, *, paired: bool = False) -> Floats:
         """Return weights on full cells, or, if ``paired``, on pairs of full cells.
@@ -78,7 +86,7 @@ class Reduced:
 
     def _expand_pairs(self, p: Floats) -> Floats:
         d = len(self.cells)
-        i, j = pairs(self.W.shape[1])
+        i, j = pairs(len(self.representatives))
         a, b = self.representatives[i], self.representatives[j]
         low, high = np.minimum(a, b), np.maximum(a, b)
         full = np.zeros(d * (d - 1) // 2)
@@ -87,7 +95,7 @@ class Reduced:
 
     def expand_q(self, q: Floats) -> Floats:
         """Return weights (m,) on full queries: 0 for a query that another one implies."""
-        full = np.zeros(self.m)
+        full = np.zeros(len(self.full))
         full[self.queries] = q
         return full
 
@@ -121,11 +129,9 @@ def reduce(W: Floats, c: Floats, neighbours: Neighbours = "add-remove") -> Reduc
     kept = touched[first[order]]
     smaller = W if len(kept) == d else W[:, kept]
     queries = _least_targets(smaller, c)
-    if len(queries) < len(c):
-        smaller = smaller[queries]
     # signs are relative to the representative, which keeps its own
     signs[touched] *= signs[kept][cells[touched]]
-    return Reduced(smaller, c[queries], queries, cells, signs, neighbours, len(c))
+    return Reduced(W, c[queries], queries, cells, signs, neighbours)
 
 
 def _first_nonzero_sign(W: Floats) -> Floats:

@@ -13,11 +13,10 @@ import numpy as np
 
 from .._checks import Floats
 from .certificate import pairs
-from .reduce import Ints
 
 # Rows worked on at a time: enough for BLAS to run at full speed, little enough that the copies
 # that weights and maps need stay well below the workload's own size.
-BLOCK = 512
+BLOCK = 256
 
 
 class Side(Protocol):
@@ -32,8 +31,8 @@ class Side(Protocol):
     def forms(self, T: Floats) -> Floats:
         """Return the squared lengths (n,) of ``v_i^T T``."""
 
-    def rows(self, T: Floats, chosen: Ints) -> Floats:
-        """Return ``v_i^T T`` for the chosen ``i``."""
+    def rows(self, T: Floats, out: Floats) -> None:
+        """Write ``v_i^T T`` to the rows of ``out`` (n, k), in its precision."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +51,8 @@ class Units:
     def forms(self, T: Floats) -> Floats:
         return np.einsum("ij,ij->i", T, T)
 
-    def rows(self, T: Floats, chosen: Ints) -> Floats:
-        return T if len(chosen) == self.n else T[chosen]
+    def rows(self, T: Floats, out: Floats) -> None:
+        out[:] = T
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +84,11 @@ class Vectors:
             lengths[start : start + BLOCK] = np.einsum("ij,ij->i", block, block)
         return lengths
 
-    def rows(self, T: Floats, chosen: Ints) -> Floats:
-        return (self.V if len(chosen) == self.n else self.V[chosen]) @ T
+    def rows(self, T: Floats, out: Floats) -> None:
+        T = T.astype(out.dtype)
+        for start in range(0, self.n, BLOCK):
+            part = slice(start, start + BLOCK)
+            np.matmul(self.V[part].astype(out.dtype), T, out=out[part])
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,8 +127,7 @@ class Pairs:
         result: Floats = lengths[i] + lengths[j] - 2 * P[i, j]
         return np.maximum(result, 0.0)
 
-    def rows(self, T: Floats, chosen: Ints) -> Floats:
-        Y = self.V @ T
+    def rows(self, T: Floats, out: Floats) -> None:
+        Y = (self.V @ T).astype(out.dtype)
         i, j = pairs(len(Y))
-        result: Floats = Y[i[chosen]] - Y[j[chosen]]
-        return result
+        np.subtract(Y[i], Y[j], out=out)

@@ -15,15 +15,12 @@ from .sides import Side
 
 # Multiplicative steps before Newton's. Measured to gaps of 1e-3 and 1e-6 on the benchmark
 # workloads at d = 256: see docs/math/fit.md.
-WARM = 8
+WARM = 5
 # Newton aims at this share of the complementarity it has, and stays this far inside the boundary.
-CENTRING = 0.1
-INSIDE = 0.95
+CENTRING = 0.06
+INSIDE = 0.98
 # The last complementarity aimed at is this share of the gap wanted.
 FINISH = 0.1
-# Newton's matrix has one row for each multiplier, up to this many (or four for each coordinate):
-# the others, the least active, are taken as independent of each other.
-MOST_ACTIVE = 2000
 
 
 @dataclass(frozen=True)
@@ -169,6 +166,7 @@ def solve(
 
 def _multiply(problem: Problem, state: State) -> State | None:
     p, q = multiplied(state, both=problem.q is None)
+    state.shed()
     # With q summing to F^2 the covariance has max h close to 1, as Newton's program wants it.
     q = q * state.lower if problem.q is None else problem.q
     return evaluate(problem.people, problem.queries, p, q)
@@ -181,7 +179,7 @@ def _newton(
     both, split = problem.q is None, problem.people.n
     u = np.concatenate([state.p, state.q]) if both else state.p
     G = np.concatenate([state.g, state.h]) if both else state.g
-    a, e = program.a, program.e
+    a = program.a
     if s is None:
         s = _first_slacks(program, u, G)
     tau = max(CENTRING * float(u @ s), FINISH * wanted) / len(u)
@@ -208,7 +206,7 @@ def _first_slacks(program: Program, u: Floats, G: Floats) -> Floats:
     """Return slacks at multipliers ``u``: what is left of each constraint, or its share of it."""
     nu = float((u * program.e) @ G)
     left = program.a + nu * program.e - G
-    tau = 0.3 * float(u @ np.abs(left)) / len(u)
+    tau = float(u @ np.abs(left)) / len(u)
     result: Floats = np.maximum(left, tau / u)
     return result
 
@@ -228,14 +226,12 @@ def _direction(
     s: Floats,
     tau: float,
 ) -> tuple[Floats, Floats] | None:
-    """Gather the vectors of the active multipliers and solve for Newton's step."""
-    split, limit = problem.people.n, max(MOST_ACTIVE, 4 * len(state.sigma))
-    active = np.arange(len(u))
-    if len(u) > limit:
-        active = np.sort(np.argpartition(s / u, limit)[:limit])
-    person = active < split
-    Z = np.empty((len(active), len(state.sigma)), dtype=np.float32)
-    Z[person] = problem.people.rows(state.Ti, active[person])
-    if not person.all():
-        Z[~person] = problem.queries.rows(state.T, active[~person] - split)
-    return direction(program, Z, active, np.where(person, 1.0, -1.0), state.sigma, G, u, s, tau)
+    """Gather the vectors of all multipliers and solve for Newton's step."""
+    split = problem.people.n
+    Z = np.empty((len(u), len(state.sigma)), dtype=np.float32)
+    problem.people.rows(state.Ti, Z[:split])
+    if len(u) > split:
+        problem.queries.rows(state.T, Z[split:])
+    signs = np.where(np.arange(len(u)) < split, 1.0, -1.0)
+    state.shed()
+    return direction(program, Z, signs, state.sigma, G, u, s, tau)
