@@ -4,5 +4,6 @@ from .certificate import Certificate
 from .design import Design
 from .fit import fit
 from .solve import Progress
+from .total import total
 
-__all__ = ["Certificate", "Design", "Progress", "fit"]
+__all__ = ["Certificate", "Design", "Progress", "fit", "total"]

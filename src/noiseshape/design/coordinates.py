@@ -19,6 +19,10 @@ RANK_TOLERANCE = 1e-12
 BASIS_TOLERANCE = 1e-12
 
 
+# Beyond this many cells (d^2/2 pairs) a design for replace has the shape of one for add-remove.
+MOST_PAIRED = 256
+
+
 @dataclass(frozen=True, eq=False)
 class Coordinates:
     """A workload scaled to unit targets, ``L B``, and how to leave these coordinates.
@@ -66,10 +70,16 @@ class Coordinates:
 
 
 def coordinates(
-    W: Floats, c: Floats, neighbours: Neighbours, *, basis: Floats | None = None, paired: bool
+    W: Floats,
+    c: Floats,
+    neighbours: Neighbours,
+    *,
+    basis: Floats | None = None,
+    every_query: bool = False,
 ) -> Coordinates:
-    """Reduce ``W`` and find a basis; ``paired`` says that people are pairs of cells."""
-    reduced = reduce(W, c, neighbours)
+    """Reduce ``W`` and find a basis: an orthonormal one of its rows unless one is given."""
+    reduced = reduce(W, c, neighbours, every_query=every_query)
+    paired = neighbours == "replace" and len(reduced.representatives) <= MOST_PAIRED
     scaled = reduced.W / np.sqrt(reduced.c)[:, None]
     none = np.zeros(len(scaled))
     if paired:

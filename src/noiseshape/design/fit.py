@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -13,13 +13,11 @@ from numpy.typing import ArrayLike
 from .._checks import Floats, floats, positive
 from ..errors import InvalidInput, NotConverged, TooLarge
 from .certificate import Certificate, Neighbours, lower_bound
-from .coordinates import RANK_TOLERANCE, Coordinates, coordinates
+from .coordinates import MOST_PAIRED, RANK_TOLERANCE, Coordinates, coordinates
 from .design import Design
 from .newton import MOST_ACTIVE
 from .solve import Problem, Watch, solve
 
-# Beyond this many cells (d^2/2 pairs) a design for replace has the shape of one for add-remove.
-MOST_PAIRED = 256
 SMALLEST_GAP = 1e-8
 MAX_ITERATIONS = 500
 OnGap = Literal["raise", "label"]
@@ -70,33 +68,73 @@ def fit(
     The dual of the problem has one weight for each person and query,
     ``alpha* = max F(p, q)**2``; docs/math/fit.md derives it and the iteration.
     """
-    begun = time.perf_counter()
+    options = Options(gap, neighbours, max_iterations, on_gap, progress)
     W, c = workload(W, variance)
-    _check_options(gap, neighbours, max_iterations, on_gap)
     B = None if basis is None else floats("basis", basis, ndim=2)
-    paired = neighbours == "replace" and W.shape[1] <= MOST_PAIRED
-    space = coordinates(W, c, neighbours, basis=B, paired=paired)
-    problem = Problem(space.people, space.queries)
-    if space.queries.k == 0:
-        return _free(W, c, space, begun)
+    space = coordinates(W, c, neighbours, basis=B)
+    return designed("fit", W, c, space, options)
 
-    design, iterations, reason = _certified(W, c, space, problem, gap, max_iterations, progress)
-    assert design.certificate is not None
-    if neighbours == "replace" and not paired:
+
+@dataclass(frozen=True)
+class Options:
+    """How far to go, checked; the same for every design that this iteration makes."""
+
+    gap: float = 1e-3
+    neighbours: Neighbours = "add-remove"
+    max_iterations: int = MAX_ITERATIONS
+    on_gap: OnGap = "raise"
+    progress: Watch | None = None
+    begun: float = field(default_factory=time.perf_counter)
+
+    def __post_init__(self) -> None:
+        if not positive("gap", self.gap) >= SMALLEST_GAP:
+            raise InvalidInput(
+                f"gap must be at least {SMALLEST_GAP:g}, got {self.gap:g}: "
+                "double precision proves no less."
+            )
+        if self.neighbours not in ("add-remove", "replace"):
+            raise InvalidInput(
+                f"neighbours must be 'add-remove' or 'replace', got {self.neighbours!r}."
+            )
+        if self.on_gap not in ("raise", "label"):
+            raise InvalidInput(f"on_gap must be 'raise' or 'label', got {self.on_gap!r}.")
+        if not self.max_iterations >= 1:
+            raise InvalidInput(f"max_iterations must be at least 1, got {self.max_iterations}.")
+
+
+def designed(
+    name: str,
+    W: Floats,
+    c: Floats,
+    space: Coordinates,
+    options: Options,
+    weights: Floats | None = None,
+) -> Design:
+    """Design, verify, and raise or label what falls short of the gap.
+
+    With ``weights`` (m,) on queries the objective is their weighted total error times ``mu**2``;
+    without, it is ``mu**2`` at the targets.
+    """
+    if space.queries.k == 0:
+        return _free(name, W, c, space, options)
+    design, iterations, reason = _certified(name, W, c, space, options, weights)
+    certificate = design.certificate
+    assert certificate is not None
+    if options.neighbours == "replace" and not space.paired:
         reason = f"shape of add-remove: replace is optimised up to {MOST_PAIRED} cells"
-    elif design.certificate.gap > gap:
-        if on_gap == "raise":
+    elif certificate.gap > options.gap:
+        if options.on_gap == "raise":
             raise NotConverged(
-                f"The gap is {design.certificate.gap:.2g} after {iterations} iterations, and "
-                f"{gap:g} was asked for ({reason}): allow more iterations or a larger gap, "
-                "or take what there is with on_gap='label'."
+                f"The gap is {certificate.gap:.2g} after {iterations} iterations, and "
+                f"{options.gap:g} was asked for ({reason}): allow more iterations or a larger "
+                "gap, or take what there is with on_gap='label'."
             )
         reason = "gap not reached: " + reason
     return design.certified(
         replace(
-            design.certificate,
+            certificate,
             iterations=iterations,
-            seconds=time.perf_counter() - begun,
+            seconds=time.perf_counter() - options.begun,
             reason=reason,
             rank=space.rank,
             tolerance=RANK_TOLERANCE,
@@ -105,56 +143,66 @@ def fit(
 
 
 def _certified(
+    name: str,
     W: Floats,
     c: Floats,
     space: Coordinates,
-    problem: Problem,
-    gap: float,
-    max_iterations: int,
-    progress: Watch | None,
+    options: Options,
+    weights: Floats | None,
 ) -> tuple[Design, int, str]:
     """Solve and verify: bounds recomputed from the workload, not from the iteration's own numbers.
 
-    The iteration aims a little closer than ``gap``; where rounding in the bounds still spoils
+    The iteration aims a little closer than the gap; where rounding in the bounds still spoils
     that, once more and closer.
     """
-    reduced = space.reduced
-    p, q = (np.full(side.n, 1 / side.n) for side in (problem.people, problem.queries))
-    design, iterations, wanted = None, 0, 0.85 * gap
+    reduced, neighbours = space.reduced, options.neighbours
+    p = np.full(space.people.n, 1 / space.people.n)
+    if weights is None:
+        q, factor = np.full(space.queries.n, 1 / space.queries.n), 1.0
+        problem = Problem(space.people, space.queries)
+    else:
+        q, factor = weights * c / (weights @ c), float(weights @ c)
+        problem = Problem(space.people, space.queries, q=q)
+    design, iterations, wanted = None, 0, 0.85 * options.gap
     for _ in range(3):
         solution = solve(
-            problem, p, q, gap=wanted, max_iterations=max_iterations - iterations, progress=progress
+            problem,
+            p,
+            q,
+            gap=wanted,
+            max_iterations=max(options.max_iterations - iterations, 1),
+            progress=options.progress,
         )
         iterations += solution.iterations
         p, q = solution.p / solution.p.sum(), solution.q / solution.q.sum()
-        lower = lower_bound(
-            reduced.W, reduced.c, p, q, reduced.neighbours, products=not space.paired
-        )
-        A = space.strategy(solution.Ti, spare=gap / 10)
+        lower = lower_bound(reduced.W, reduced.c, p, q, neighbours, products=not space.paired)
+        A = space.strategy(solution.Ti, spare=options.gap / 10)
         full_p, full_q = reduced.expand_p(p, paired=space.paired), reduced.expand_q(q)
-        design = Design("fit", W, c, A, full_p, full_q, None, reduced.neighbours).meeting_targets()
-        certificate = Certificate(lower, design.alpha, neighbours=reduced.neighbours)
+        design = Design(name, W, c, A, full_p, full_q, None, neighbours).meeting_targets()
+        error = 1.0 if weights is None else float(weights @ design.variances)
+        certificate = Certificate(lower * factor, design.alpha * error, neighbours=neighbours)
+        if weights is not None:
+            certificate = replace(certificate, covers="total of weighted variances times mu^2")
         design = design.certified(certificate)
-        if certificate.gap <= gap or iterations >= max_iterations or wanted < SMALLEST_GAP / 10:
+        if certificate.gap <= options.gap or iterations >= options.max_iterations:
             break
         wanted /= 4
     return design, iterations, solution.reason
 
 
-def _free(W: Floats, c: Floats, space: Coordinates, begun: float) -> Design:
+def _free(name: str, W: Floats, c: Floats, space: Coordinates, options: Options) -> Design:
     """Design a workload of nothing but the number of people, which replace gives away."""
     A = space.strategy(np.zeros((0, 0)), spare=1.0)
     certificate = Certificate(
         0.0,
         0.0,
-        seconds=time.perf_counter() - begun,
+        seconds=time.perf_counter() - options.begun,
         reason="the number of people is public under replace",
         neighbours="replace",
         rank=1,
         tolerance=RANK_TOLERANCE,
     )
-    design = Design("fit", W, c, A, None, None, certificate, "replace")
-    return design.meeting_targets()
+    return Design(name, W, c, A, None, None, certificate, "replace").meeting_targets()
 
 
 def workload(W: ArrayLike, variance: ArrayLike) -> tuple[Floats, Floats]:
@@ -212,16 +260,3 @@ def _free_memory() -> int:
     except OSError:
         pass
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
-def _check_options(gap: float, neighbours: str, max_iterations: int, on_gap: str) -> None:
-    if not positive("gap", gap) >= SMALLEST_GAP:
-        raise InvalidInput(
-            f"gap must be at least {SMALLEST_GAP:g}, got {gap:g}: double precision proves no less."
-        )
-    if neighbours not in ("add-remove", "replace"):
-        raise InvalidInput(f"neighbours must be 'add-remove' or 'replace', got {neighbours!r}.")
-    if on_gap not in ("raise", "label"):
-        raise InvalidInput(f"on_gap must be 'raise' or 'label', got {on_gap!r}.")
-    if not max_iterations >= 1:
-        raise InvalidInput(f"max_iterations must be at least 1, got {max_iterations}.")

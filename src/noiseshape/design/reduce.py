@@ -100,7 +100,9 @@ class Reduced:
         return full
 
 
-def reduce(W: Floats, c: Floats, neighbours: Neighbours = "add-remove") -> Reduced:
+def reduce(
+    W: Floats, c: Floats, neighbours: Neighbours = "add-remove", *, every_query: bool = False
+) -> Reduced:
     """Drop what is redundant: ``alpha*`` is unchanged, and any design of the result expands.
 
     Parameters
@@ -109,6 +111,8 @@ def reduce(W: Floats, c: Floats, neighbours: Neighbours = "add-remove") -> Reduc
         Workload without zero rows.
     c : (m,)
         Positive targets.
+    every_query
+        Keep all queries, as an objective that adds their variances up must.
     """
     d = W.shape[1]
     signs = np.ones(d)
@@ -128,7 +132,7 @@ def reduce(W: Floats, c: Floats, neighbours: Neighbours = "add-remove") -> Reduc
     cells[touched] = rank[inverse]
     kept = touched[first[order]]
     smaller = W if len(kept) == d else W[:, kept]
-    queries = _least_targets(smaller, c)
+    queries = np.arange(len(c)) if every_query else _least_targets(smaller, c)
     # signs are relative to the representative, which keeps its own
     signs[touched] *= signs[kept][cells[touched]]
     return Reduced(W, c[queries], queries, cells, signs, neighbours)
