@@ -38,12 +38,17 @@ def positive(name: str, value: Any) -> float:
 
 def exact_positive(name: str, value: Any) -> Fraction:
     """Return ``value`` above zero as the exact rational it is (a float is a dyadic rational)."""
-    if not isinstance(value, Fraction):
-        value = value if isinstance(value, (int, np.integer)) else real(name, value)
-        value = Fraction(int(value) if isinstance(value, (int, np.integer)) else value)
-    if not value > 0:
-        raise InvalidInput(f"{name} must be above 0, got {float(value):g}.")
-    return Fraction(value)
+    if isinstance(value, np.integer):
+        value = int(value)
+    if not isinstance(value, (int, float, Fraction)):
+        # A Decimal or a long double would be rounded on the way: which way, nobody asked.
+        raise InvalidInput(
+            f"{name} must be an int, a float or a Fraction, got {type(value).__name__}."
+        )
+    exact = Fraction(real(name, value) if isinstance(value, float) else value)
+    if not exact > 0:
+        raise InvalidInput(f"{name} must be above 0.")
+    return exact
 
 
 def floats(name: str, values: ArrayLike, *, ndim: int | None = None) -> Floats:

@@ -161,7 +161,7 @@ BAD = [
     ({"mu": 0.0}, "mu must be above 0"),
     ({"rho": 0.0}, "rho must be above 0"),
     ({"rho": math.inf}, "rho must be finite"),
-    ({"mu": "much"}, "mu must be one real number"),
+    ({"mu": "much"}, "mu must be an int, a float or a Fraction"),
 ]
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import copy
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
@@ -109,6 +110,22 @@ class Dense(Strategy):
             total = total + squares(self.rows[chosen]).astype(object) * units[chosen[0]]
         return Profile(total, exponent)
 
+    def asking(self, workload: ArrayLike) -> Dense:
+        """Return the same rows and scales, answering another workload: what can be derived."""
+        W = floats("workload", workload, ndim=2)
+        if W.shape[1] != self.shape[1] or not len(W):
+            raise InvalidInput(f"workload must ask about {self.shape[1]} cells, got {W.shape}.")
+        W.setflags(write=False)
+        twin = self._twin(workload=W)
+        # The factors of the rows are the dear part, and stay.
+        vars(twin).update(_weighting=self._weighting, _inverse=self._inverse)
+        twin._check_span()
+        return twin
+
+    def measurable(self, workload: ArrayLike) -> Floats:
+        """Return, for each row, the nearest question that the strategy answers, shape (m, d)."""
+        return self._inverse.project(floats("workload", workload, ndim=2))
+
     def greatest_difference(self) -> Fraction:
         """Return the greatest squared distance of two columns of A, exactly."""
         units, exponent = weights(self.sigma)
@@ -139,10 +156,22 @@ class Dense(Strategy):
 
     def scaled(self, factor: float, *, up: bool = True) -> Dense:
         """Return the same shape with every sigma multiplied by ``factor``."""
-        return replace(self, sigma=scaled(self.sigma, factor, up=up))
+        sigma = scaled(self.sigma, factor, up=up)
+        twin = self._twin(sigma=scales(sigma, len(sigma)))
+        # One factor for every row: the answers are put together as before.
+        vars(twin).update(_weighting=self._weighting, _inverse=self._inverse)
+        return twin
+
+    def _twin(self, **changes: Floats) -> Dense:
+        """Return a copy with changed fields, and nothing derived from them."""
+        twin = copy.copy(self)
+        fields = ("rows", "sigma", "workload")
+        vars(twin).clear()
+        vars(twin).update({name: getattr(self, name) for name in fields} | changes)
+        return twin
 
     def _approximate(self, r: Floats) -> Floats:
-        return self._inverse.solve(r / self.sigma)
+        return self._inverse.solve(r / self._weighting)
 
     def _ask(self, X: Integers) -> tuple[Integers, int]:
         asked, bits = self._asked
@@ -158,11 +187,16 @@ class Dense(Strategy):
     @cached_property
     def _rebuilding(self) -> Floats:
         """R, shape (m, k): answers = R y."""
-        return self._inverse.solve_left(self.workload) / self.sigma
+        return self._inverse.solve_left(self.workload) / self._weighting
+
+    @cached_property
+    def _weighting(self) -> Floats:
+        """Scales by which rows are weighted in the answers: sigma, up to one common factor."""
+        return self.sigma
 
     @cached_property
     def _inverse(self) -> _PseudoInverse:
-        return _PseudoInverse(np.asarray(self.rows, dtype=np.float64) / self.sigma[:, None])
+        return _PseudoInverse(np.asarray(self.rows, dtype=np.float64) / self._weighting[:, None])
 
 
 class _PseudoInverse:

@@ -99,7 +99,7 @@ class Kronecker(Strategy):
 
     @cached_property
     def _inverses(self) -> list[Floats]:
-        return [f._inverse.solve_left(np.eye(f.shape[1])) / f.sigma for f in self.factors]
+        return [f._inverse.solve_left(np.eye(f.shape[1])) / f._weighting for f in self.factors]
 
     def _ask(self, X: Integers) -> tuple[Integers, int]:
         asked = [f._asked for f in self.factors]

@@ -1,0 +1,83 @@
+"""Further queries inside the slack of a plan: answered at no extra cost (FFU 3.2.1).
+
+A release costs its profile's greatest entry, mu^2. A second measurement whose profile stays
+below mu^2 - profile_i in every cell i leaves that greatest entry as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .._checks import Floats
+from ..design import fit
+from ..errors import BudgetExceeded, InvalidInput
+from ..strategies import Dense, rounded
+from .queries import Queries, replace_queries
+
+if TYPE_CHECKING:
+    from .plan import Plan
+
+# A cell with less room than this share of mu^2 counts as full: rounding makes and unmakes it.
+FULL = 1e-9
+
+# Aimed below the targets, so that they hold when scales are rounded up to stay in the slack.
+AIM = 1 - 1e-6
+
+
+def extended(plan: Plan, queries: Queries) -> Plan:
+    """Return a plan that measures what ``plan`` does, refined, and answers further queries too.
+
+    Formal Guarantees:
+      The result costs at most what the refined plan costs, compared as exact rationals.
+    """
+    if (queries.cells, queries.people) != (plan.queries.cells, plan.queries.people):
+        raise InvalidInput("further queries must be about the same cells and people as the plan.")
+    known = {query.name for query in plan.queries.queries}
+    repeated = [query.name for query in queries.queries if query.name in known]
+    if repeated:
+        raise InvalidInput(
+            f"a query named {repeated[0]!r} is planned already: give it another name."
+        )
+    base = plan.refine()
+    root = _room(base, queries)
+    design = fit(queries.matrix / root, queries.variance * AIM)
+    if not design.alpha <= 1:
+        raise BudgetExceeded(
+            f"the slack answers these queries with every target variance times {design.alpha:.6g}: "
+            "relax the targets by that, or plan everything together at a higher cost."
+        )
+    further = rounded(design.A * root, queries.matrix).strategy
+    union = _union(base.strategy, further)
+    asked = replace_queries(base.queries, base.queries.queries + queries.queries)
+    proof = base.certificate
+    if proof is not None:
+        proof = replace(
+            proof, covers=f"{proof.covers} of the first {base.strategy.queries} answers"
+        )
+    made = replace(base, queries=asked, strategy=union, refined=False, certificate=proof)
+    while made.cost.mu_squared > base.cost.mu_squared:  # by the last bits that rounding left
+        further = further.scaled(1 + 2.0**-31)
+        made = replace(made, strategy=_union(base.strategy, further))
+    return made
+
+
+def _room(base: Plan, queries: Queries) -> Floats:
+    """Return the root of the slack in each cell; refuse queries about a cell without any."""
+    slack = base.slack()
+    full = slack <= FULL * float(base.cost.mu_squared)
+    blocked = np.flatnonzero(full & queries.matrix.any(axis=0))
+    if blocked.size:
+        raise BudgetExceeded(
+            f"the plan has no slack in {blocked.size} of {len(slack)} cells that these queries ask "
+            f"about, {queries.cells[blocked[0]]!r} first: plan everything together instead."
+        )
+    return np.sqrt(np.where(full, 1.0, slack / base.queries.people.max_rows**2))
+
+
+def _union(first: Dense, second: Dense) -> Dense:
+    rows = np.vstack([first.rows, second.rows])
+    workload = np.vstack([first.workload, second.workload])
+    return Dense(rows, np.concatenate([first.sigma, second.sigma]), workload)

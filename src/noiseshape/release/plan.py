@@ -1,0 +1,323 @@
+"""Plans: what will be measured, what it costs, and how accurate every answer will be.
+
+A plan is made before any data is touched, and holds nothing of the data. Everything it states
+is computed from the integers that will be executed.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from .._arb import fraction_down
+from .._checks import Floats
+from ..design import Certificate, Design, fit, hierarchy, identity, sm2, total
+from ..design.solve import Watch
+from ..errors import BudgetExceeded, InvalidInput
+from ..privacy import Budget, Cost, Profile
+from ..strategies import Dense, rounded
+from .archive import digest, pack, read_text, sealed, unpack, unsealed, write_whole
+from .queries import Queries
+from .table import Table
+
+if TYPE_CHECKING:
+    from ..design.compare import Comparison
+    from ..privacy.ledger import Ledger
+    from .release import Release
+    from .source import Source
+
+Shape = Literal["fit", "total", "hierarchy", "identity", "sm2"]
+Priority = Literal["accuracy", "privacy"]
+
+FORMAT = 1
+SHAPES = {"total": total, "hierarchy": hierarchy, "identity": identity, "sm2": sm2}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan:
+    """A strategy for queries, as it will be executed, with what it costs and what it gives.
+
+    Attributes
+    ----------
+    queries
+        What is asked, how accurately, and about whom.
+    strategy
+        Integer rows and dyadic scales: the one object that accounts, measures and rebuilds.
+    shape
+        How the strategy was chosen: "fit", "total", "hierarchy", "identity" or "sm2".
+    refined
+        Whether the profile was made the lexicographically smallest, so that slack is exact.
+    certificate
+        Proof of how far the designed cost is from the least; None where none was asked for.
+    moved
+        How far the workload moved, relative to its greatest entry, to fit an integer basis.
+
+    Formal Guarantees:
+      ``cost`` holds for what ``release`` executes, given true secret bits; errors are those of
+      the integers and the rounded noise that are executed.
+    """
+
+    queries: Queries
+    strategy: Dense
+    shape: str = "fit"
+    refined: bool = False
+    certificate: Certificate | None = None
+    moved: float = 0.0
+
+    @cached_property
+    def cost(self) -> Cost:
+        """What one release costs, exactly, under the people rule of the queries."""
+        asked = self.queries
+        return self.strategy.cost(asked.people, rows_may_leave=asked.rows_may_leave)
+
+    @cached_property
+    def profile(self) -> Profile:
+        """What one release costs a person in each cell (k rows: k^2 times that of one)."""
+        return self.strategy.profile() * self.queries.people.max_rows**2
+
+    @property
+    def k(self) -> float:
+        """The factor by which the variance targets are met (at most 1) or missed (above 1)."""
+        return float((self.strategy.variance / self.queries.variance).max())
+
+    def errors(self) -> Table:
+        """Return query, label, target and achieved standard error, and their variances' ratio."""
+        achieved, target = self.strategy.variance, self.queries.variance
+        return Table(
+            {
+                "query": self.queries.names,
+                "label": self.queries.labels,
+                "target": np.sqrt(target),
+                "stderr": np.sqrt(achieved),
+                "ratio": achieved / target,
+            }
+        )
+
+    def within(self, budget: Budget) -> Plan:
+        """Return the same shape scaled to spend the budget, and never more (FFU Problem 2).
+
+        ``k`` of the result says by which factor every variance target is then met or missed.
+        """
+        factor = np.sqrt(float(self.cost.mu_squared / budget.mu_squared))
+        plan = self._scaled(factor)
+        while not budget.allows(plan.cost):  # scales and weights are rounded: a hair more noise
+            factor *= 1 + 2.0**-33
+            plan = self._scaled(factor)
+        return plan
+
+    def _scaled(self, factor: float) -> Plan:
+        if not factor > 0:
+            raise InvalidInput("this plan costs nothing: no scale of it spends a budget.")
+        return replace(self, strategy=self.strategy.scaled(factor))
+
+    def refine(self) -> Plan:
+        """Return the plan whose profile is the lexicographically smallest (FFU Theorem 10).
+
+        It costs the same to a billionth or so, and leaves every cell the most room for later.
+        """
+        if self.refined:
+            return self
+        wanted = self.queries.variance * self.k
+        again = _designed(self.queries, wanted, "fit", refine=True)
+        return again.within(Budget(mu=self.cost.mu)) if again.cost.mu > self.cost.mu else again
+
+    def slack(self) -> Floats:
+        """Return, for each cell, how much mu^2 can still be spent there for free, rounded down.
+
+        Of the refined plan, from the integers that it executes. Zero everywhere means that
+        nothing more can be answered for free.
+        """
+        if self.queries.people.neighbours != "add-remove":
+            raise InvalidInput(
+                "slack is told by the profile, and under replace neighbours the profile does not "
+                "tell the cost: plan under add-remove to use it."
+            )
+        plan = self.refine()
+        scale = 1 << plan.profile.exponent
+        cap = plan.cost.mu_squared
+        return np.array([fraction_down(cap - Fraction(int(u), scale)) for u in plan.profile.units])
+
+    def extend(self, queries: Queries) -> Plan:
+        """Return a plan that answers further queries too, at no extra cost, inside the slack.
+
+        Raises BudgetExceeded, with the factor by which the targets would have to be relaxed,
+        where they do not fit.
+        """
+        from .extension import extended
+
+        return extended(self, queries)
+
+    def compare(self, **options: Any) -> Comparison:
+        """Return this workload under every shape at equal privacy: errors and their totals."""
+        from ..design.compare import compare
+
+        return compare(self.queries.matrix, self.queries.variance, **options)
+
+    def release(
+        self,
+        data: Source | Any,
+        *,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
+        out: str | os.PathLike[str] | None = None,
+        who: str = "",
+        what: str = "",
+        unrecorded: bool = False,
+        resume: int | None = None,
+    ) -> Release:
+        """Debit the ledger, measure the data with exact noise, rebuild, and publish.
+
+        See :func:`noiseshape.release.run.run` for the order of events and what each refusal
+        means.
+        """
+        from .run import run
+
+        return run(
+            self,
+            data,
+            ledger=ledger,
+            out=out,
+            who=who,
+            what=what,
+            unrecorded=unrecorded,
+            resume=resume,
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of everything that the plan says: releases and ledger entries carry it."""
+        return digest(self.to_json())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values: queries, integers, scales, certificate; nothing of data."""
+        return {
+            "queries": self.queries.to_json(),
+            "rows": pack(self.strategy.rows),
+            "sigma": pack(self.strategy.sigma),
+            "shape": self.shape,
+            "refined": self.refined,
+            "moved": self.moved,
+            "certificate": None if self.certificate is None else asdict(self.certificate),
+        }
+
+    @staticmethod
+    def from_json(content: dict[str, Any]) -> Plan:
+        """Return the plan that ``to_json`` said; costs and errors are computed anew."""
+        try:
+            asked = Queries.from_json(content["queries"])
+            strategy = Dense(unpack(content["rows"]), unpack(content["sigma"]), asked.matrix)
+            proof = content["certificate"]
+            certificate = None if proof is None else Certificate(**proof)
+            return Plan(
+                asked,
+                strategy,
+                str(content["shape"]),
+                bool(content["refined"]),
+                certificate,
+                float(content["moved"]),
+            )
+        except (KeyError, TypeError):
+            raise InvalidInput("the plan file lacks a part: make the plan anew.") from None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the plan to a file that holds nothing of the data."""
+        write_whole(path, sealed("plan", FORMAT, self.to_json()))
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Plan:
+        """Read a plan; refuse a file that is altered, newer, or not a plan."""
+        text = read_text(path, "plan")
+        return Plan.from_json(unsealed("plan", FORMAT, text, os.fspath(path)))
+
+    def __repr__(self) -> str:
+        proof = "" if self.certificate is None else f", gap {self.certificate.gap:.1e}"
+        return (
+            f"Plan({self.shape} for {len(self.queries.names)} answers over "
+            f"{len(self.queries.cells)} cells, {self.cost!r}, targets x {self.k:.6g}{proof})"
+        )
+
+
+def plan(
+    queries: Queries,
+    *,
+    shape: Shape = "fit",
+    budget: Budget | None = None,
+    prioritise: Priority = "accuracy",
+    refine: bool = False,
+    gap: float = 1e-3,
+    progress: Watch | None = None,
+) -> Plan:
+    """Design noise for queries, and round it to the integers that will be executed.
+
+    Parameters
+    ----------
+    queries
+        What is asked, each with its target.
+    shape
+        How the noise is shaped: "fit" meets every target at the least cost, with proof; the
+        others are for comparison.
+    budget
+        A ceiling: what the targets need is spent, and more is refused.
+    prioritise
+        ``"privacy"`` scales all targets by one factor, ``plan.k``, to spend exactly the budget.
+    refine
+        Make the profile the lexicographically smallest, so that slack is exact.
+    gap
+        How close to the least possible mu^2 the designed noise must be proven to be.
+    progress
+        Called with the state of the design after each iteration.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> asked = Queries(4).ask("prefixes", np.tril(np.ones((4, 4))), stderr=1)
+    >>> made = plan(asked, gap=1e-6)
+    >>> round(made.cost.mu**2, 4), made.k <= 1
+    (1.7586, True)
+    """
+    if shape not in ("fit", *SHAPES):
+        raise InvalidInput(f"shape must be one of fit, {', '.join(SHAPES)}; got {shape!r}.")
+    if prioritise not in ("accuracy", "privacy"):
+        raise InvalidInput(f'prioritise must be "accuracy" or "privacy", got {prioritise!r}.')
+    if prioritise == "privacy" and budget is None:
+        raise InvalidInput("prioritise='privacy' spends a budget exactly: give one.")
+    made = _designed(queries, queries.variance, shape, refine=refine, gap=gap, progress=progress)
+    if budget is None:
+        return made
+    if prioritise == "privacy":
+        return made.within(budget)
+    if not budget.allows(made.cost):
+        k = made.within(budget).k
+        raise BudgetExceeded(
+            f"the targets need mu = {made.cost.mu:.6g}, and the budget is mu = {budget.mu:.6g}: "
+            f"it buys every target variance times {k:.6g} (standard errors times {k**0.5:.6g}); "
+            "relax the targets by that, raise the budget, or say prioritise='privacy'."
+        )
+    return made
+
+
+def _designed(
+    queries: Queries,
+    variance: Floats,
+    shape: str,
+    *,
+    refine: bool = False,
+    gap: float = 1e-3,
+    progress: Watch | None = None,
+) -> Plan:
+    W = queries.matrix
+    if shape == "fit":
+        neighbours = queries.people.neighbours
+        design: Design = fit(
+            W, variance, neighbours=neighbours, refine=refine, gap=gap, progress=progress
+        )
+    elif refine:
+        raise InvalidInput("only the shape 'fit' is refined: the others are for comparison.")
+    else:
+        design = SHAPES[shape](W, variance)
+    executed = rounded(design.A, W)
+    return Plan(queries, executed.strategy, shape, refine, design.certificate, executed.moved)

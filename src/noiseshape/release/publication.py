@@ -1,0 +1,139 @@
+"""A published release: a folder that is whole under its name, or not there at all.
+
+answers.csv, answers.parquet    every answer with its error and interval
+provenance.json                 who, what, how, at what cost: for readers and programs
+release.json                    y and A, to combine with later releases; altered files are found
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._version import __version__
+from ..errors import InvalidInput
+from .archive import digest, read_text, sealed, sync_directory, unsealed, write_whole
+from .intervals import NOISE_ONLY
+
+if TYPE_CHECKING:
+    from .release import Release
+
+FORMAT = 1
+
+# The deltas at which the provenance states epsilon; the curve tells it for any other.
+DELTAS = (1e-6, 1e-9, 1e-12)
+
+
+def writable(out: str | os.PathLike[str]) -> None:
+    """Refuse a folder that exists, or that cannot be made."""
+    out = Path(out)
+    if out.exists() or out.is_symlink():
+        raise InvalidInput(f"{out} exists: a release is published in a new folder; name another.")
+    parent = out.absolute().parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise InvalidInput(
+            f"{parent} is not a folder that can be written in: make it, or name one."
+        )
+
+
+def publish(release: Release, out: str | os.PathLike[str]) -> None:
+    """Write the folder beside its place, and rename it into it."""
+    out = Path(out).absolute()
+    paid = "unrecorded" if release.stamp is None else release.stamp.hash[:16]
+    partial = out.with_name(f".{out.name}.{paid}.{os.getpid()}.partial")
+    partial.mkdir()
+    try:
+        table = release.table()
+        table.to_csv(partial / "answers.csv")
+        table.to_parquet(partial / "answers.parquet")
+        text = json.dumps(provenance(release), indent=2, ensure_ascii=False) + "\n"
+        write_whole(partial / "provenance.json", text)
+        write_whole(partial / "release.json", sealed("release", FORMAT, release.to_json()))
+        sync_directory(partial)
+        partial.rename(out)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    sync_directory(out.parent)
+
+
+def published(out: str | os.PathLike[str]) -> Release:
+    """Read a published folder; refuse what is altered or is no release."""
+    from .release import Release
+
+    path = Path(out) / "release.json"
+    return Release.from_json(
+        unsealed("release", FORMAT, read_text(path, "release"), os.fspath(path))
+    )
+
+
+def provenance(release: Release) -> dict[str, Any]:
+    """Return how the numbers were made, in words and numbers that anybody may read."""
+    plan, cost = release.plan, release.plan.cost
+    people, asked = plan.queries.people, plan.queries
+    person = "one row" if people.unit == "rows" else f"up to {people.max_rows} rows of one person"
+    change = (
+        f"the presence of {person}"
+        if people.neighbours == "add-remove"
+        else f"the values of {person}"
+    )
+    return {
+        "mechanism": "integer linear measurements with rounded Gaussian noise, drawn exactly",
+        "people": {
+            "unit": people.unit,
+            "max_rows": people.max_rows,
+            "neighbours": people.neighbours,
+            "in words": f"Data sets are neighbours when they differ in {change}.",
+        },
+        "privacy": {
+            "mu": cost.mu,
+            "mu_squared": str(cost.mu_squared),
+            "rho_zcdp": cost.rho,
+            "epsilon": {f"{delta:g}": cost.epsilon(delta) for delta in DELTAS},
+            "in words": "epsilon at each delta; all numbers are rounded up",
+        },
+        "accuracy": {
+            "errors": [
+                {
+                    "query": query.name,
+                    "answers": len(query.labels),
+                    "greatest target stderr": float(np.sqrt(query.variance.max())),
+                    "greatest stderr": error,
+                }
+                for query, error in zip(asked.queries, _greatest_errors(release), strict=True)
+            ],
+            "targets met up to a factor of variance": plan.k,
+            "errors are of": NOISE_ONLY,
+        },
+        "design": {
+            "shape": plan.shape,
+            "refined": plan.refined,
+            "workload moved by": plan.moved,
+            "certificate": plan.to_json()["certificate"],
+        },
+        "selection": asked.selection,
+        "ledger": (
+            "unrecorded: no ledger accounts for this release"
+            if release.stamp is None
+            else {"entry": release.stamp.number, "hash": release.stamp.hash}
+        ),
+        "when": release.when,
+        "plan sha256": plan.digest,
+        "values sha256": digest(release.to_json()["values"]),
+        "versions": {
+            "noiseshape": __version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
+    }
+
+
+def _greatest_errors(release: Release) -> list[float]:
+    ends = np.cumsum([len(query.labels) for query in release.plan.queries.queries])
+    return [float(part.max()) for part in np.split(release.stderr, ends[:-1])]

@@ -1,0 +1,242 @@
+"""What is asked of a table of counts, how accurately, and about whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._checks import Floats, floats
+from ..errors import InvalidInput
+from ..privacy import People
+from .archive import digest, pack, unpack
+from .intervals import critical
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """One question, or one for each of several labels.
+
+    Attributes
+    ----------
+    name
+        What the question is called; unique among those asked together.
+    rows : shape (r, d)
+        One linear combination of the cells for each label.
+    variance : shape (r,)
+        Target variance of each.
+    labels
+        r texts, such as the cells of a marginal.
+    """
+
+    name: str
+    rows: Floats
+    variance: Floats
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """Linear queries over d cells, each with its own accuracy target.
+
+    Parameters
+    ----------
+    cells
+        The cells' labels (or how many there are): the declared domain, never learnt from data.
+    people
+        Whose privacy is protected.
+    rows_may_leave
+        Whether a policy (a filter, values dropped as outside) can take a person's row out of
+        the cells altogether; matters under ``replace``.
+    selection
+        Words that name the policies by which rows were selected, part of what makes two
+        releases of one vintage comparable cell by cell.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> asked = (Queries(["young", "old"])
+    ...     .ask("total", [[1, 1]], stderr=10)
+    ...     .ask("ages", np.eye(2), stderr=20, labels=["young", "old"]))
+    >>> asked
+    Queries(3 answers to 2 queries over 2 cells, add-remove)
+    """
+
+    cells: tuple[str, ...]
+    people: People = field(default_factory=People)
+    rows_may_leave: bool = False
+    selection: str = ""
+    queries: tuple[Query, ...] = ()
+
+    def __init__(
+        self,
+        cells: int | Iterable[str],
+        people: People | None = None,
+        *,
+        rows_may_leave: bool = False,
+        selection: str = "",
+        queries: Sequence[Query] = (),
+    ) -> None:
+        if isinstance(cells, (int, np.integer)):
+            cells = [str(i) for i in range(int(cells))]
+        cells = tuple(str(cell) for cell in cells)
+        if not cells:
+            raise InvalidInput("queries need at least one cell to ask about.")
+        if len(set(cells)) != len(cells):
+            raise InvalidInput("the cells' labels must differ from each other.")
+        for name, value in {
+            "cells": cells,
+            "people": people or People(),
+            "rows_may_leave": bool(rows_may_leave),
+            "selection": str(selection),
+            "queries": tuple(queries),
+        }.items():
+            object.__setattr__(self, name, value)
+
+    def ask(
+        self,
+        name: str,
+        rows: ArrayLike,
+        *,
+        variance: ArrayLike | None = None,
+        stderr: ArrayLike | None = None,
+        margin: ArrayLike | None = None,
+        labels: Sequence[str] | None = None,
+    ) -> Queries:
+        """Return these queries and one more.
+
+        Parameters
+        ----------
+        rows : shape (d,) or (r, d)
+            Linear combinations of the cells.
+        variance, stderr, margin
+            One of the three: the target as a variance, a standard error, or the half-width of
+            a 95 % interval; one for all rows or one a row.
+        labels
+            A text for each row; numbers by default.
+        """
+        if any(query.name == name for query in self.queries):
+            raise InvalidInput(f"a query named {name!r} is asked already: give it another name.")
+        W = np.atleast_2d(floats(f"the rows of {name!r}", rows))
+        if W.ndim != 2 or W.shape[1] != len(self.cells) or not len(W):
+            raise InvalidInput(
+                f"the rows of {name!r} must have one entry for each of {len(self.cells)} cells, "
+                f"got shape {np.shape(rows)}."
+            )
+        c = _variances(name, len(W), variance=variance, stderr=stderr, margin=margin)
+        empty = np.flatnonzero(~W.any(axis=1))
+        if empty.size:
+            raise InvalidInput(f"row {empty[0]} of {name!r} asks nothing: all its entries are 0.")
+        texts = tuple(str(t) for t in (range(len(W)) if labels is None else labels))
+        if len(W) == 1 and labels is None:
+            texts = ("",)
+        if len(texts) != len(W) or len(set(texts)) != len(texts):
+            raise InvalidInput(f"{name!r} needs {len(W)} labels that differ from each other.")
+        for array in (W, c):
+            array.setflags(write=False)
+        return replace_queries(self, (*self.queries, Query(str(name), W, c, texts)))
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """W, shape (m, d): the rows of every query, one after the other."""
+        if not self.queries:
+            raise InvalidInput("nothing is asked yet: add queries with ask(...).")
+        W = np.vstack([query.rows for query in self.queries])
+        W.setflags(write=False)
+        return W
+
+    @cached_property
+    def variance(self) -> Floats:
+        """c, shape (m,): the target variance of every row."""
+        return np.concatenate([query.variance for query in self.queries])
+
+    @property
+    def names(self) -> list[str]:
+        """The query that each of the m rows belongs to."""
+        return [query.name for query in self.queries for _ in query.labels]
+
+    @property
+    def labels(self) -> list[str]:
+        """The label of each of the m rows within its query."""
+        return [label for query in self.queries for label in query.labels]
+
+    @property
+    def domain(self) -> str:
+        """A digest of the declared cells: equal for releases about the same cells."""
+        return digest({"cells": self.cells})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values that say all of this, and nothing of any data."""
+        return {
+            "cells": list(self.cells),
+            "people": {
+                "unit": self.people.unit,
+                "max_rows": self.people.max_rows,
+                "neighbours": self.people.neighbours,
+            },
+            "rows_may_leave": self.rows_may_leave,
+            "selection": self.selection,
+            "queries": [
+                {
+                    "name": query.name,
+                    "labels": list(query.labels),
+                    "rows": pack(query.rows),
+                    "variance": pack(query.variance),
+                }
+                for query in self.queries
+            ],
+        }
+
+    @staticmethod
+    def from_json(content: dict[str, Any]) -> Queries:
+        """Return the queries that ``to_json`` said, checked as if typed anew."""
+        asked = Queries(
+            content["cells"],
+            People(**content["people"]),
+            rows_may_leave=content["rows_may_leave"],
+            selection=content["selection"],
+        )
+        for query in content["queries"]:
+            rows, variance = unpack(query["rows"]), unpack(query["variance"])
+            asked = asked.ask(query["name"], rows, variance=variance, labels=query["labels"])
+        return asked
+
+    def __repr__(self) -> str:
+        answers = sum(len(query.labels) for query in self.queries)
+        return (
+            f"Queries({answers} answers to {len(self.queries)} queries over {len(self.cells)} "
+            f"cells, {self.people.neighbours})"
+        )
+
+
+def replace_queries(asked: Queries, queries: Sequence[Query]) -> Queries:
+    """Return the same cells and people, asked other queries."""
+    return Queries(
+        asked.cells,
+        asked.people,
+        rows_may_leave=asked.rows_may_leave,
+        selection=asked.selection,
+        queries=queries,
+    )
+
+
+def _variances(name: str, rows: int, **targets: ArrayLike | None) -> Floats:
+    given = {kind: value for kind, value in targets.items() if value is not None}
+    if len(given) != 1:
+        raise InvalidInput(
+            f"{name!r} needs one target: variance, stderr or margin; got "
+            f"{' and '.join(given) or 'none'}."
+        )
+    ((kind, value),) = given.items()
+    target = floats(f"the {kind} of {name!r}", value)
+    if target.shape not in ((), (rows,)):
+        raise InvalidInput(f"the {kind} of {name!r} must be one number or {rows}.")
+    if not np.all(target > 0):
+        raise InvalidInput(f"the {kind} of {name!r} must be above 0, got {target.min():g}.")
+    if kind == "margin":
+        target = target / critical(0.95)
+    return np.broadcast_to(target if kind == "variance" else target**2, (rows,)).copy()

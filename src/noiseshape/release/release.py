@@ -1,0 +1,250 @@
+"""What may be published: measured integers, and everything that follows from them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._checks import Floats, floats
+from ..errors import InvalidInput, NotSpanned
+from ..strategies.exact import Integers, integers
+from .archive import pack, unpack
+from .consistency import Consistent, consistent
+from .intervals import (
+    NOISE_ONLY,
+    RatioEstimate,
+    critical,
+    display,
+    ratio,
+    reliability,
+    simultaneous,
+)
+from .plan import Plan
+from .table import Table
+
+# A question in words: the name of a query (or of one label of it) with its coefficient.
+Combination = Mapping[str | tuple[str, str], float]
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """The ledger entry that paid: its number, and its hash, which finds a replaced ledger."""
+
+    number: int
+    hash: str
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """A derived answer with its exact standard error, from the full covariance.
+
+    The interval is normal, and covers the noise only: not sampling or non-response error.
+    """
+
+    value: float
+    stderr: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Release:
+    """A measurement that was paid for, and the answers that follow from it.
+
+    Attributes
+    ----------
+    plan
+        What was asked, and the strategy as it was executed.
+    values : integers, shape (k,)
+        y, the only thing that came out of the data.
+    stamp
+        The ledger entry that paid, or None for an unrecorded release.
+    when
+        When it was paid for: UTC, ISO 8601.
+
+    Everything here may be published: it is post-processing of y.
+    """
+
+    plan: Plan
+    values: Integers
+    stamp: Stamp | None
+    when: str
+
+    def __post_init__(self) -> None:
+        values = integers("the measured values", self.values)
+        if values.shape != (self.plan.strategy.shape[0],):
+            raise InvalidInput(
+                f"the plan measures {self.plan.strategy.shape[0]} values, got {values.shape}."
+            )
+        values = values.copy()
+        values.setflags(write=False)
+        object.__setattr__(self, "values", values)
+
+    @cached_property
+    def answers(self) -> Floats:
+        """The answers to the plan's queries, shape (m,): unbiased."""
+        return self.plan.strategy.rebuild(self.values)
+
+    @property
+    def stderr(self) -> Floats:
+        """The standard error of each answer, shape (m,): of the noise only."""
+        return np.sqrt(self.plan.strategy.variance)
+
+    def covariance(self) -> Floats:
+        """Return the covariance of the answers, shape (m, m), of what was executed."""
+        return self.plan.strategy.covariance()
+
+    def table(self, *, level: float = 0.95, together: bool = False, rounded: bool = False) -> Table:
+        """Return every answer with its standard error and interval.
+
+        Parameters
+        ----------
+        level
+            Chance that an interval holds the true answer.
+        together
+            Widen the intervals so that all of them hold at once with that chance.
+        rounded
+            Round for display to the digits that the error supports, and flag reliability:
+            post-processing, so labelled in the column names.
+        """
+        width = simultaneous(level, self.plan.strategy) if together else critical(level)
+        value, error = self.answers, self.stderr
+        columns: dict[str, Any] = {
+            "query": self.plan.queries.names,
+            "cell": self.plan.queries.labels,
+            "value": value,
+            "stderr": error,
+            "low": value - width * error,
+            "high": value + width * error,
+        }
+        if rounded:
+            columns["value (rounded for display)"] = display(value, error)
+            columns["reliability"] = reliability(value, error)
+        kind = "simultaneous" if together else "single"
+        return Table(columns, note=f"{kind} {level:.0%} intervals, {NOISE_ONLY}")
+
+    def answer(self, question: ArrayLike | Combination, *, level: float = 0.95) -> Answer:
+        """Return a derived answer, with its exact standard error.
+
+        Parameters
+        ----------
+        question : shape (d,), or a mapping
+            A linear combination of the cells; or of answers, by the name of their query
+            (all its labels), or by (name, label).
+
+        Raises
+        ------
+        NotSpanned
+            Where what was measured does not tell; ``measurable`` gives the part that it does.
+        """
+        w = self._row(question)
+        asking = self._asking(w[None, :])
+        value = float(asking.rebuild(self.values)[0])
+        error = float(np.sqrt(asking.variance[0]))
+        width = critical(level) * error
+        return Answer(value, error, value - width, value + width)
+
+    def measurable(self, question: ArrayLike | Combination) -> Floats:
+        """Return the nearest linear combination of the cells that was measured, shape (d,)."""
+        return self.plan.strategy.measurable(self._row(question)[None, :])[0]
+
+    def ratio(
+        self,
+        numerator: ArrayLike | Combination,
+        denominator: ArrayLike | Combination,
+        *,
+        level: float = 0.95,
+    ) -> RatioEstimate:
+        """Return a proportion or mean, with an interval by Fieller's theorem."""
+        asking = self._asking(np.vstack([self._row(numerator), self._row(denominator)]))
+        a, b = asking.rebuild(self.values).tolist()
+        covariance = asking.covariance()
+        return ratio(a, b, covariance[0, 0], covariance[1, 1], covariance[0, 1], level)
+
+    def consistent(self, **options: Any) -> Consistent:
+        """Return answers that are non-negative, whole and additive: labelled post-processing.
+
+        See :func:`noiseshape.release.consistency.consistent` for the options.
+        """
+        return consistent(self.plan.strategy, self.values, **options)
+
+    def write(self, out: str | os.PathLike[str]) -> None:
+        """Publish in a new folder: CSV, Parquet, provenance, and y and A for later use."""
+        from .publication import publish, writable
+
+        writable(out)
+        publish(self, out)
+
+    @staticmethod
+    def read(out: str | os.PathLike[str]) -> Release:
+        """Read a published release; refuse one that was altered."""
+        from .publication import published
+
+        return published(out)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values from which the release can be made again."""
+        stamp = None if self.stamp is None else [self.stamp.number, self.stamp.hash]
+        return {
+            "plan": self.plan.to_json(),
+            "values": pack(self.values),
+            "ledger": stamp,
+            "when": self.when,
+        }
+
+    @staticmethod
+    def from_json(content: dict[str, Any]) -> Release:
+        """Return the release that ``to_json`` said."""
+        try:
+            stamp = content["ledger"]
+            return Release(
+                Plan.from_json(content["plan"]),
+                unpack(content["values"]),
+                None if stamp is None else Stamp(*stamp),
+                str(content["when"]),
+            )
+        except (KeyError, TypeError):
+            raise InvalidInput("the release lacks a part: restore it from a copy.") from None
+
+    def _row(self, question: ArrayLike | Combination) -> Floats:
+        asked = self.plan.queries
+        if not isinstance(question, Mapping):
+            w = floats("the question", question)
+            if w.shape != (len(asked.cells),):
+                raise InvalidInput(
+                    f"the question must have one entry for each of {len(asked.cells)} cells, "
+                    f"got shape {w.shape}."
+                )
+            return w
+        total = np.zeros(len(asked.cells))
+        names, labels = np.array(asked.names), np.array(asked.labels)
+        for key, coefficient in question.items():
+            name, label = key if isinstance(key, tuple) else (key, None)
+            chosen = (names == name) & ((labels == label) if label is not None else True)
+            if not chosen.any():
+                raise InvalidInput(f"no answer is named {key!r}: the table lists the names.")
+            total += float(coefficient) * asked.matrix[chosen].sum(axis=0)
+        return total
+
+    def _asking(self, rows: Floats) -> Any:
+        try:
+            return self.plan.strategy.asking(rows)
+        except NotSpanned:
+            outside = np.abs(rows - self.plan.strategy.measurable(rows)).max(axis=0)
+            worst = np.argsort(-outside, kind="stable")[:3]
+            cells = ", ".join(repr(self.plan.queries.cells[i]) for i in worst if outside[i] > 1e-9)
+            raise NotSpanned(
+                "the question is not answered by what was measured: it tells apart cells that "
+                f"the measurement does not, {cells} first; measurable(question) gives the part "
+                "that is."
+            ) from None
+
+    def __repr__(self) -> str:
+        paid = "unrecorded" if self.stamp is None else f"ledger entry {self.stamp.number}"
+        return f"Release({len(self.plan.queries.names)} answers, {self.plan.cost!r}, {paid})"
