@@ -14,6 +14,7 @@ its entry is used again, and only what is missing is drawn.
 
 from __future__ import annotations
 
+import getpass
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,7 +30,7 @@ from .measurement import measure
 from .publication import publish, writable
 from .release import Release, Stamp
 from .source import Counts, Source
-from .staging import Staging, seal_of
+from .staging import Staging
 
 if TYPE_CHECKING:
     from ..strategies.exact import Integers
@@ -79,8 +80,10 @@ def run(
         book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
         charge = _charge(plan, who, what)
         entry = book.debit(charge) if resume is None else _entry(book, resume, charge)
-        y = _measured_once(plan, source, book, entry)
         stamp, when = Stamp(entry.number, entry.hash), entry.when
+        root = Path(f"{book.path}.runs")
+        staging = Staging(root, entry.number, entry.hash, resume=resume is not None)
+        y = _measured_once(plan, source, staging, stamp)
     with _step("rebuild", stamp):
         release = Release(plan, y, stamp, when)
         _ = release.answers  # rebuilt now, inside the step
@@ -118,8 +121,8 @@ def _check(
 def _charge(plan: Plan, who: str, what: str) -> Charge:
     asked = plan.queries
     return Charge(
-        who=who,
-        what=what,
+        who=who or getpass.getuser(),
+        what=what or f"{len(asked.names)} answers about {len(asked.cells)} cells",
         people=asked.people,
         cost=plan.cost,
         profile=plan.profile if asked.people.neighbours == "add-remove" else None,
@@ -141,29 +144,14 @@ def _entry(book: Ledger, number: int, charge: Charge) -> Entry:
     raise InvalidInput(f"the ledger has no entry {number}: its history tells which there are.")
 
 
-def _measured_once(plan: Plan, source: Source, book: Ledger, entry: Entry) -> Integers:
-    """Return the entry's one measurement: the one kept, or the first."""
-    stamp = Stamp(entry.number, entry.hash)
-    with Staging(Path(f"{book.path}.runs"), entry.number, entry.hash) as staging:
-        y, sealed = staging.measured(), book.sealed(entry.number)
-        if y is None and sealed is not None:
-            raise InvalidInput(
-                f"ledger entry {entry.number} was measured already, and its staging folder is "
-                "gone: restore that folder, or pay for a new release."
-            )
+def _measured_once(plan: Plan, source: Source, staging: Staging, stamp: Stamp) -> Integers:
+    """Return the entry's one measurement: the one that was kept, or the first."""
+    with staging:  # what it refuses, it refuses before a row is read, in its own words
+        y = staging.measured()
         if y is None:
             y = _measure(plan, source, stamp)
             with _step("keep", stamp):
                 staging.keep(y)
-        if sealed is None:
-            # Before anything is shown: afterwards a lost folder can no longer mean a second draw.
-            with _step("keep", stamp):
-                book.seal(entry.number, seal_of(y))
-        elif sealed != seal_of(y):
-            raise InvalidInput(
-                f"the staging folder of ledger entry {entry.number} does not hold what was "
-                "measured for it: restore that folder, or pay for a new release."
-            )
     return y
 
 

@@ -1,0 +1,119 @@
+"""Promises of the house that a machine can check."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import noiseshape
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "noiseshape"
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+# Later rooms may import earlier ones, never the other way.
+CORRIDOR = ["privacy", "sampling", "strategies", "design", "release"]
+
+
+def imports(path):
+    """Yield the absolute names of what a module imports at its top level."""
+    package = list(path.relative_to(SOURCE.parent).with_suffix("").parts[:-1])
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            yield ".".join([*base, node.module or ""]).rstrip(".")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_imports_point_one_way(path):
+    room = path.relative_to(SOURCE).parts[0]
+    if room not in CORRIDOR:
+        return
+    later = CORRIDOR[CORRIDOR.index(room) + 1 :]
+    for name in imports(path):
+        parts = name.split(".")
+        assert not (parts[0] == "noiseshape" and len(parts) > 1 and parts[1] in later), name
+
+
+HEAVY = {"torch", "opacus", "pyspark", "sklearn", "shiny", "altair", "cvxpy", "opendp", "pandas"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_heavy_extras_are_imported_only_inside_functions(path):
+    assert not HEAVY & {name.split(".")[0] for name in imports(path)}
+
+
+@pytest.mark.parametrize("room", ["sampling", "strategies", "privacy"])
+def test_no_generator_or_seed_near_a_release(room):
+    pattern = re.compile(r"np\.random|default_rng|import random|\bseed\b\s*=|RandomState")
+    for path in (SOURCE / room).rglob("*.py"):
+        assert not pattern.search(path.read_text()), path
+
+
+def test_the_base_install_alone_imports():
+    """In a process of its own: nothing of the development extra is pulled in."""
+    code = "import sys, noiseshape; print(*(m for m in sys.modules if '.' not in m))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True, text=True
+    )
+    assert not (HEAVY | {"dp_accounting", "hypothesis", "pytest"}) & set(loaded.stdout.split())
+
+
+def test_the_version_is_one():
+    assert noiseshape.__version__ == metadata.version("noiseshape")
+    assert f"version: {noiseshape.__version__}" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_what_is_public_is_documented():
+    for name in noiseshape.__all__:
+        thing = getattr(noiseshape, name)
+        assert isinstance(thing, str) or (thing.__doc__ or "").strip(), name
+
+
+def test_no_file_names_a_package_source_or_a_path_of_one_machine():
+    """In the pins, above all: they must install from whatever index the reader uses."""
+    tracked = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    pattern = re.compile(r"index-url|/(w[o]rk|t[m]p|r[o]ot)/|https?://[^ ]*pypi")
+    for name in tracked:
+        path = ROOT / name
+        if path.suffix in {".py", ".md", ".toml", ".txt", ".cff", ""} and path.is_file():
+            assert not pattern.search(path.read_text(errors="ignore")), name
+    assert "http" not in (ROOT / "constraints.txt").read_text()
+
+
+class TestMake:
+    """The two commands say what is missing, in one sentence, before anything is made."""
+
+    def make(self, tmp_path, script):
+        python = tmp_path / "python3"
+        python.write_text(f"#!/bin/sh\n{script}\n")
+        python.chmod(0o755)
+        for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+            (tmp_path / name).write_text((ROOT / name).read_text())
+        run = subprocess.run(
+            ["make", f"PYTHON={python}", "demo"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            env={"PATH": os.environ["PATH"]},
+        )
+        assert run.returncode == 2
+        assert not (tmp_path / ".venv").exists()
+        return run.stdout
+
+    def test_venv_missing(self, tmp_path):
+        said = self.make(tmp_path, 'case "$*" in *ensurepip*) exit 1;; esac')
+        assert "apt-get install python3-venv" in said
+
+    def test_python_too_old(self, tmp_path):
+        said = self.make(tmp_path, 'case "$*" in *version_info*) exit 1;; esac')
+        assert "needs Python 3.11" in said
