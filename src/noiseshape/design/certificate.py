@@ -28,6 +28,24 @@ NEGLIGIBLE = 1e-13
 
 
 @dataclass(frozen=True)
+class Level:
+    """One level of a refined profile: cells whose cost can be no lower.
+
+    Attributes
+    ----------
+    cost, lower
+        Profile of these cells at the targets, and the proven lower bound on it, given that cells
+        of the levels above stay at theirs.
+    cells
+        How many distinct cells (after merging) this level settles.
+    """
+
+    cost: float
+    lower: float
+    cells: int
+
+
+@dataclass(frozen=True)
 class Certificate:
     """Proof of how far a design is from the best there is.
 
@@ -47,6 +65,8 @@ class Certificate:
         The relation that the proof holds for.
     covers
         The objective that ``lower`` bounds.
+    levels
+        Levels of the profile, from the top, if the design is refined.
     rank, tolerance
         Numerical rank of the workload, and the relative size below which a direction is no
         direction (0 when rank was not in question).
@@ -59,6 +79,7 @@ class Certificate:
     reason: str = ""
     neighbours: Neighbours = "add-remove"
     covers: str = "privacy cost mu^2 for these targets"
+    levels: tuple[Level, ...] = ()
     rank: int = 0
     tolerance: float = 0.0
 

@@ -200,14 +200,14 @@ def rebuilt_variances(A: Floats, W: Floats) -> Floats:
             raise NotSpanned(_unspanned(np.flatnonzero(W[:, outside].any(axis=1)), len(W)))
         A, W = A[:, touched], W[:, touched]
     if A.shape[0] >= A.shape[1]:
-        T = np.linalg.qr(A, mode="r")
+        T = np.asarray(np.linalg.qr(A, mode="r"))
         if _well_conditioned(T):
             return _solved_norms(T.T, W, lower=True)
     else:
         Q, T = np.linalg.qr(A.T)
         if _well_conditioned(T):
             return _projected_norms(Q, W, lambda Y: _solved_norms(T, Y, lower=False))
-    U, s, Vt = np.linalg.svd(A, full_matrices=False)
+    _, s, Vt = np.linalg.svd(A, full_matrices=False)
     kept = s > RANK * s.max(initial=0.0)
     return _projected_norms(Vt[kept].T, W, lambda Y: ((Y / s[kept]) ** 2).sum(axis=1))
 

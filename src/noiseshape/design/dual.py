@@ -106,7 +106,7 @@ def _root(M: Floats) -> Floats | None:
 
 
 def _times(C: Floats, X: Floats, *, trans: bool = False, right: bool = False) -> Floats:
-    """Return ``C X``, ``C^T X`` or ``X C`` with ``C`` lower triangular: half the work of a product."""
+    """Return ``C X``, ``C^T X`` or ``X C``, ``C`` lower triangular: half the work of a product."""
     result: Floats = sl.blas.dtrmm(1.0, C, X, side=right, lower=1, trans_a=trans)
     return result
 

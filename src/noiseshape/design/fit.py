@@ -12,13 +12,16 @@ from numpy.typing import ArrayLike
 
 from .._checks import Floats, floats, positive
 from ..errors import InvalidInput, NotConverged, TooLarge
-from .certificate import Certificate, Neighbours, lower_bound
+from .certificate import Certificate, Level, Neighbours, lower_bound
 from .coordinates import MOST_PAIRED, RANK_TOLERANCE, Coordinates, coordinates
 from .design import Design
 from .newton import MOST_ACTIVE
+from .refine import refined
 from .solve import Problem, Watch, solve
 
 SMALLEST_GAP = 1e-8
+# The first level of a refined design: its cap is that much too high for the others.
+FIRST_GAP = 1e-6
 MAX_ITERATIONS = 500
 OnGap = Literal["raise", "label"]
 
@@ -30,6 +33,7 @@ def fit(
     basis: ArrayLike | None = None,
     gap: float = 1e-3,
     neighbours: Neighbours = "add-remove",
+    refine: bool = False,
     progress: Watch | None = None,
     max_iterations: int = MAX_ITERATIONS,
     on_gap: OnGap = "raise",
@@ -55,6 +59,9 @@ def fit(
         "add-remove" one person, or "replace" one by another. Up to 256 cells the design for
         replace is optimal; beyond, it has the shape of one for add-remove, its cost is the true
         one, and the certificate says how far from optimal that may be.
+    refine
+        Minimise the whole sorted profile, level by level, and not only its largest entry (FFU
+        Definition 5): of all optimal designs the one that leaves the most slack. For add-remove.
     progress
         Called with a :class:`~noiseshape.design.solve.Progress` after each iteration.
     max_iterations
@@ -68,7 +75,7 @@ def fit(
     The dual of the problem has one weight for each person and query,
     ``alpha* = max F(p, q)**2``; docs/math/fit.md derives it and the iteration.
     """
-    options = Options(gap, neighbours, max_iterations, on_gap, progress)
+    options = Options(gap, neighbours, max_iterations, on_gap, progress, refine)
     W, c = workload(W, variance)
     B = None if basis is None else floats("basis", basis, ndim=2)
     space = coordinates(W, c, neighbours, basis=B)
@@ -84,6 +91,7 @@ class Options:
     max_iterations: int = MAX_ITERATIONS
     on_gap: OnGap = "raise"
     progress: Watch | None = None
+    refine: bool = False
     begun: float = field(default_factory=time.perf_counter)
 
     def __post_init__(self) -> None:
@@ -98,6 +106,11 @@ class Options:
             )
         if self.on_gap not in ("raise", "label"):
             raise InvalidInput(f"on_gap must be 'raise' or 'label', got {self.on_gap!r}.")
+        if self.refine and self.neighbours == "replace":
+            raise InvalidInput(
+                "refine orders the costs of single cells, which 'replace' does not have: "
+                "refine for 'add-remove', or leave it out."
+            )
         if not self.max_iterations >= 1:
             raise InvalidInput(f"max_iterations must be at least 1, got {self.max_iterations}.")
 
@@ -163,7 +176,8 @@ def _certified(
     else:
         q, factor = weights * c / (weights @ c), float(weights @ c)
         problem = Problem(space.people, space.queries, q=q)
-    design, iterations, wanted = None, 0, 0.85 * options.gap
+    iterations, wanted = 0, 0.85 * min(options.gap, FIRST_GAP if options.refine else 1.0)
+    levels: tuple[Level, ...] = ()
     for _ in range(3):
         solution = solve(
             problem,
@@ -176,17 +190,21 @@ def _certified(
         iterations += solution.iterations
         p, q = solution.p / solution.p.sum(), solution.q / solution.q.sum()
         lower = lower_bound(reduced.W, reduced.c, p, q, neighbours, products=not space.paired)
+        if options.refine:
+            solution, levels = refined(space, solution, options.max_iterations)
         A = space.strategy(solution.Ti, spare=options.gap / 10)
         full_p, full_q = reduced.expand_p(p, paired=space.paired), reduced.expand_q(q)
         design = Design(name, W, c, A, full_p, full_q, None, neighbours).meeting_targets()
         error = 1.0 if weights is None else float(weights @ design.variances)
-        certificate = Certificate(lower * factor, design.alpha * error, neighbours=neighbours)
+        certificate = Certificate(
+            lower * factor, design.alpha * error, neighbours=neighbours, levels=levels
+        )
         if weights is not None:
             certificate = replace(certificate, covers="total of weighted variances times mu^2")
         design = design.certified(certificate)
+        wanted /= 4
         if certificate.gap <= options.gap or iterations >= options.max_iterations:
             break
-        wanted /= 4
     return design, iterations, solution.reason
 
 

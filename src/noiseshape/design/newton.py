@@ -28,14 +28,33 @@ import scipy.linalg as sl
 from .._checks import Floats
 from .reduce import Ints
 
-# Share of the Cauchy kernel's diagonal that its low-rank form may leave out. Newton's steps need
-# no better: over PL-94, ages, ranges and random queries at d = 256, 0.1 takes 3 to 8 terms and
-# 3 to 9 steps to a gap of 1e-6; 0.001 takes 6 to 18 terms and saves at most two of those steps.
-KERNEL = 0.2
 MOST_TERMS = 40
-# The matrix is in single precision: half the time and memory of the step. This share of its unit
-# diagonal makes up for the digits.
-JITTER = 1e-6
+
+
+@dataclass(frozen=True)
+class Precision:
+    """How carefully a step is computed.
+
+    Attributes
+    ----------
+    kernel
+        Share of the Cauchy kernel's diagonal that its low-rank form may leave out.
+    single
+        Whether the matrix is in single precision: half the time and memory of the step.
+    jitter
+        Share added to its unit diagonal, which makes up for the digits.
+    """
+
+    kernel: float
+    single: bool
+    jitter: float
+
+
+# Newton's steps need no better: over PL-94, ages, prefixes, ranges and random queries a kernel
+# of 0.2 takes 3 to 8 terms where 0.02 takes twice as many, and saves half a step in fifteen.
+QUICK = Precision(kernel=0.2, single=True, jitter=1e-6)
+# Refined levels multiply caps by weights in the hundreds, and subtract: single precision stalls.
+CAREFUL = Precision(kernel=1e-3, single=False, jitter=1e-13)
 # A multiplier whose own curvature is below this share of its diagonal is taken as independent of
 # the others: a third of the queries, typically, and so half of the time.
 LOOSE = 0.01
@@ -61,13 +80,14 @@ def direction(
     u: Floats,
     s: Floats,
     tau: float,
+    precision: Precision = QUICK,
 ) -> tuple[Floats, Floats] | None:
-    """Return the primal-dual step ``(du, ds)``; None if the matrix is singular in single precision.
+    """Return the primal-dual step ``(du, ds)``; None if the matrix is numerically singular.
 
     Parameters
     ----------
     Z : (n, k)
-        The vectors ``z`` of all multipliers, in single precision.
+        The vectors ``z`` of all multipliers, in the precision wanted.
     signs : (n,)
         +1 for people, -1 for queries.
     sigma : (k,)
@@ -78,13 +98,13 @@ def direction(
         Complementarity to aim for.
     """
     a, e = program.a, program.e
-    terms = cauchy_terms(sigma)
+    terms = [term.astype(Z.dtype) for term in cauchy_terms(sigma, precision.kernel)]
     curved = u * _own_curvature(Z, terms)
     active = _active(curved / (curved + s), most=max(MOST_ACTIVE, 4 * len(sigma)))
     nu = float((u * e) @ G / (u @ e))
     right = np.stack([G - a - nu * e + tau / u, e], axis=1)
     solved = right * (u / (curved + s))[:, None]
-    diagonal = (curved * (1 + JITTER) + s)[active] / u[active]
+    diagonal = (curved * (1 + precision.jitter) + s)[active] / u[active]
     chosen = Z if len(active) == len(u) else Z[active]
     inner = _solve_active(chosen, terms, signs[active], diagonal, right[active])
     if inner is None:
@@ -99,7 +119,7 @@ def direction(
 
 def _own_curvature(Z: Floats, terms: list[Floats]) -> Floats:
     """Return the diagonal of ``Q`` (n,)."""
-    C = np.stack(terms, axis=1).astype(np.float32)
+    C = np.stack(terms, axis=1)
     own = np.empty(len(Z))
     for start in range(0, len(Z), BLOCK):
         part = Z[start : start + BLOCK]
@@ -121,43 +141,44 @@ def _solve_active(
     """Solve ``(D Q D + ..) x = right`` with this diagonal, by Cholesky, scaled to unit diagonal."""
     Q = _curvature(Z, terms)
     scale = 1 / np.sqrt(diagonal)
-    scaled = (scale * signs).astype(np.float32)
+    scaled = (scale * signs).astype(Z.dtype)
     Q *= scaled
     Q *= scaled[:, None]
     Q[np.diag_indices_from(Q)] = 1.0
     # Rows of Q up to the diagonal are columns of its transpose: LAPACK's upper triangle.
-    factor, failed = sl.lapack.spotrf(Q.T, lower=0, overwrite_a=1, clean=0)
+    potrf, potrs = sl.get_lapack_funcs(("potrf", "potrs"), (Q,))
+    factor, failed = potrf(Q.T, lower=0, overwrite_a=1, clean=0)
     if failed:
         return None
-    solved, _ = sl.lapack.spotrs(factor, (right * scale[:, None]).astype(np.float32), lower=0)
+    solved, _ = potrs(factor, (right * scale[:, None]).astype(Z.dtype), lower=0)
     result: Floats = solved.astype(np.float64) * scale[:, None]
     return result
 
 
 def _curvature(Z: Floats, terms: list[Floats]) -> Floats:
-    """Return the lower triangle of ``Q`` (n, n) in single precision (the rest is not filled)."""
+    """Return the lower triangle of ``Q`` (n, n); the rest is not filled."""
     n = len(Z)
-    Q = np.zeros((n, n), dtype=np.float32)
+    Q = np.zeros((n, n), dtype=Z.dtype)
     for start in range(0, n, BLOCK):
         stop = min(start + BLOCK, n)
         for term in terms:
-            block = (Z[start:stop] * term.astype(np.float32)) @ Z[:stop].T
+            block = (Z[start:stop] * term) @ Z[:stop].T
             block *= block
             Q[start:stop, :stop] += block
             del block
     return Q
 
 
-def cauchy_terms(sigma: Floats) -> list[Floats]:
+def cauchy_terms(sigma: Floats, kernel: float) -> list[Floats]:
     """Return vectors ``c_l`` with ``sum_l c_la c_lb`` close to ``1 / (sigma_a + sigma_b)``.
 
     Pivoted Cholesky of the kernel scaled to unit diagonal, until what is left of the diagonal is
-    below :data:`KERNEL`; never more than the kernel in the order of positive matrices.
+    below ``kernel``; never more than the kernel in the order of positive matrices.
     """
     root = np.sqrt(sigma)
     left = np.ones(len(sigma))
     terms: list[Floats] = []
-    while left.max() > KERNEL and len(terms) < min(MOST_TERMS, len(sigma)):
+    while left.max() > kernel and len(terms) < min(MOST_TERMS, len(sigma)):
         at = int(left.argmax())
         column = 2 * root * root[at] / (sigma + sigma[at])
         for term in terms:

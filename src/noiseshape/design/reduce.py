@@ -180,7 +180,7 @@ def _groups(rows: Floats, among: Ints) -> Ints:
 
 
 def _hashes(rows: Floats, among: Ints) -> NDArray[np.uint64]:
-    """Return a 64-bit hash of each row: the bits times odd multipliers, mixed, added modulo 2^64."""
+    """Return a 64-bit hash of each row: its bits times odd multipliers, added modulo 2^64."""
     counter = np.arange(1, rows.shape[1] + 1, dtype=np.uint64)
     multipliers = _mix(counter) | np.uint64(1)
     hashes = np.empty(len(among), dtype=np.uint64)

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._checks import Floats
 from .certificate import pairs
+
+Flags = NDArray[np.bool_]
 
 # Rows worked on at a time: enough for BLAS to run at full speed, little enough that the copies
 # that weights and maps need stay well below the workload's own size.
@@ -22,17 +25,27 @@ BLOCK = 256
 class Side(Protocol):
     """Vectors ``v_1 .. v_n`` in ``k`` coordinates, one a row."""
 
-    n: int
-    k: int
+    @property
+    def n(self) -> int:
+        """How many vectors."""
+        ...
+
+    @property
+    def k(self) -> int:
+        """In how many coordinates."""
+        ...
 
     def gram(self, weights: Floats) -> Floats:
         """Return ``sum_i weights_i v_i v_i^T`` (k, k), or only its diagonal (k,) if that is all."""
+        ...
 
     def forms(self, T: Floats) -> Floats:
         """Return the squared lengths (n,) of ``v_i^T T``."""
+        ...
 
     def rows(self, T: Floats, out: Floats) -> None:
         """Write ``v_i^T T`` to the rows of ``out`` (n, k), in its precision."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,15 +56,19 @@ class Units:
 
     @property
     def n(self) -> int:
+        """How many vectors."""
         return self.k
 
     def gram(self, weights: Floats) -> Floats:
+        """Return the weighted Gram matrix."""
         return weights
 
     def forms(self, T: Floats) -> Floats:
+        """Return squared lengths after ``T``."""
         return np.einsum("ij,ij->i", T, T)
 
     def rows(self, T: Floats, out: Floats) -> None:
+        """Write the vectors after ``T`` to ``out``."""
         out[:] = T
 
 
@@ -63,13 +80,16 @@ class Vectors:
 
     @property
     def n(self) -> int:
+        """How many vectors."""
         return self.V.shape[0]
 
     @property
     def k(self) -> int:
+        """In how many coordinates."""
         return self.V.shape[1]
 
     def gram(self, weights: Floats) -> Floats:
+        """Return the weighted Gram matrix."""
         total = np.zeros((self.k, self.k))
         for start in range(0, self.n, BLOCK):
             part = slice(start, start + BLOCK)
@@ -78,6 +98,7 @@ class Vectors:
         return total
 
     def forms(self, T: Floats) -> Floats:
+        """Return squared lengths after ``T``."""
         lengths = np.empty(self.n)
         for start in range(0, self.n, BLOCK):
             block = self.V[start : start + BLOCK] @ T
@@ -85,6 +106,7 @@ class Vectors:
         return lengths
 
     def rows(self, T: Floats, out: Floats) -> None:
+        """Write the vectors after ``T`` to ``out``."""
         T = T.astype(out.dtype)
         for start in range(0, self.n, BLOCK):
             part = slice(start, start + BLOCK)
@@ -103,14 +125,17 @@ class Pairs:
 
     @property
     def n(self) -> int:
+        """How many vectors."""
         d = self.V.shape[0]
         return d * (d - 1) // 2
 
     @property
     def k(self) -> int:
+        """In how many coordinates."""
         return self.V.shape[1]
 
     def gram(self, weights: Floats) -> Floats:
+        """Return the weighted Gram matrix."""
         d = self.V.shape[0]
         laplacian = np.zeros((d, d))
         laplacian[pairs(d)] = -weights
@@ -120,6 +145,7 @@ class Pairs:
         return (product + product.T) / 2
 
     def forms(self, T: Floats) -> Floats:
+        """Return squared lengths after ``T``."""
         Y = self.V @ T
         P = Y @ Y.T
         i, j = pairs(len(P))
@@ -128,6 +154,7 @@ class Pairs:
         return np.maximum(result, 0.0)
 
     def rows(self, T: Floats, out: Floats) -> None:
+        """Write the vectors after ``T`` to ``out``."""
         Y = (self.V @ T).astype(out.dtype)
         i, j = pairs(len(Y))
         np.subtract(Y[i], Y[j], out=out)

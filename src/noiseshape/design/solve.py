@@ -10,8 +10,8 @@ import numpy as np
 
 from .._checks import Floats
 from .dual import State, evaluate, multiplied
-from .newton import Program, direction
-from .sides import Side
+from .newton import CAREFUL, QUICK, Program, direction
+from .sides import Flags, Side
 
 # Multiplicative steps before Newton's. Measured to gaps of 1e-3 and 1e-6 on the benchmark
 # workloads at d = 256: see docs/math/fit.md.
@@ -21,6 +21,9 @@ CENTRING = 0.06
 INSIDE = 0.98
 # The last complementarity aimed at is this share of the gap wanted.
 FINISH = 0.1
+
+# Caps may be exceeded by this share: they are levels that were themselves found to a gap.
+CAP_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class Problem:
     caps: Floats | None = None
 
     @property
-    def free(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def free(self) -> Flags:
         """Whether each person's ``g`` is part of the maximum that is minimised."""
         if self.caps is None:
             return np.ones(self.people.n, dtype=bool)
@@ -80,10 +83,11 @@ class Problem:
         if self.caps is None:
             return state.lower, float(state.g.max() * state.h.max())
         free, h = self.free, float(state.h.max())
-        excess = float((state.g[~free] / self.caps[~free]).max(initial=0.0)) * h
         share = float(state.p[free].sum())
         linear = float(state.p[~free] @ self.caps[~free] + state.q.sum())
-        return (2 * state.F - linear) / share, float(state.g[free].max()) * h * max(excess, 1.0)
+        excess = float((state.g[~free] / self.caps[~free]).max(initial=0.0)) * h
+        achieved = float(state.g[free].max()) * h if excess <= 1 + CAP_TOLERANCE else np.inf
+        return (2 * state.F - linear) / share, achieved
 
 
 @dataclass(eq=False)
@@ -101,7 +105,8 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        return self.achieved / self.lower - 1 if self.lower > 0 else np.inf
+        """Relative distance between the bounds (with caps, either may be the larger by a hair)."""
+        return abs(self.achieved / self.lower - 1) if self.lower > 0 else np.inf
 
     def see(self, state: State, lower: float, achieved: float) -> None:
         """Keep what is better in ``state`` than anything before it."""
@@ -228,10 +233,12 @@ def _direction(
 ) -> tuple[Floats, Floats] | None:
     """Gather the vectors of all multipliers and solve for Newton's step."""
     split = problem.people.n
-    Z = np.empty((len(u), len(state.sigma)), dtype=np.float32)
+    precision = QUICK if problem.caps is None else CAREFUL
+    dtype = np.float32 if precision.single else np.float64
+    Z = np.empty((len(u), len(state.sigma)), dtype=dtype)
     problem.people.rows(state.Ti, Z[:split])
     if len(u) > split:
         problem.queries.rows(state.T, Z[split:])
     signs = np.where(np.arange(len(u)) < split, 1.0, -1.0)
     state.shed()
-    return direction(program, Z, signs, state.sigma, G, u, s, tau)
+    return direction(program, Z, signs, state.sigma, G, u, s, tau, precision)
