@@ -82,7 +82,7 @@ def test_no_file_names_a_package_source_or_a_path_of_one_machine():
     tracked = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split()
-    pattern = re.compile(r"index-url|/(w[o]rk|t[m]p|r[o]ot)/|https?://[^ ]*pypi")
+    pattern = re.compile(r"i[n]dex-url|/(w[o]rk|t[m]p|r[o]ot)/|https?://[^ ]*pypi")
     for name in tracked:
         path = ROOT / name
         if path.suffix in {".py", ".md", ".toml", ".txt", ".cff", ""} and path.is_file():

@@ -7,22 +7,44 @@ from .errors import (
     NoiseshapeError,
     NotConverged,
     NotSpanned,
+    ReleaseFailed,
     TooLarge,
 )
-from .privacy import Budget, Cost, People
-from .release import Measurement, measure
+from .privacy import Budget, Cost, Ledger, People
+from .release import (
+    Answer,
+    Counts,
+    Measurement,
+    Plan,
+    Queries,
+    Release,
+    Source,
+    Table,
+    measure,
+    plan,
+)
 
 __all__ = [
+    "Answer",
     "Budget",
     "BudgetExceeded",
     "Cost",
+    "Counts",
     "InvalidInput",
+    "Ledger",
     "Measurement",
     "NoiseshapeError",
     "NotConverged",
     "NotSpanned",
     "People",
+    "Plan",
+    "Queries",
+    "Release",
+    "ReleaseFailed",
+    "Source",
+    "Table",
     "TooLarge",
     "__version__",
     "measure",
+    "plan",
 ]

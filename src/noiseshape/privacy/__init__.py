@@ -11,12 +11,16 @@ from .cost import (
 )
 from .curve import delta, epsilon, log_delta, mu
 from .imgm import privacy_bound
+from .ledger import Charge, Entry, Ledger
 from .people import Neighbours, People
 from .profile import Profile
 
 __all__ = [
     "Budget",
+    "Charge",
     "Cost",
+    "Entry",
+    "Ledger",
     "Neighbours",
     "People",
     "Profile",

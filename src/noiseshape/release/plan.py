@@ -16,7 +16,10 @@ import numpy as np
 
 from .._arb import fraction_down
 from .._checks import Floats
-from ..design import Certificate, Design, fit, hierarchy, identity, sm2, total
+from ..design import Certificate, Design, fit, total
+from ..design.hierarchy import hierarchy
+from ..design.identity import identity
+from ..design.sm2 import sm2
 from ..design.solve import Watch
 from ..errors import BudgetExceeded, InvalidInput
 from ..privacy import Budget, Cost, Profile

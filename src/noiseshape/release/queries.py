@@ -69,7 +69,7 @@ class Queries:
     cells: tuple[str, ...]
     people: People = field(default_factory=People)
     rows_may_leave: bool = False
-    selection: str = ""
+    selection: str = "every row"
     queries: tuple[Query, ...] = ()
 
     def __init__(
@@ -78,7 +78,7 @@ class Queries:
         people: People | None = None,
         *,
         rows_may_leave: bool = False,
-        selection: str = "",
+        selection: str = "every row",
         queries: Sequence[Query] = (),
     ) -> None:
         if isinstance(cells, (int, np.integer)):

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,6 @@ from .._checks import Floats, floats
 from ..errors import InvalidInput, NotSpanned
 from ..strategies.exact import Integers, integers
 from .archive import pack, unpack
-from .consistency import Consistent, consistent
 from .intervals import (
     NOISE_ONLY,
     RatioEstimate,
@@ -27,6 +26,9 @@ from .intervals import (
 )
 from .plan import Plan
 from .table import Table
+
+if TYPE_CHECKING:
+    from .consistency import Consistent
 
 # A question in words: the name of a query (or of one label of it) with its coefficient.
 Combination = Mapping[str | tuple[str, str], float]
@@ -172,6 +174,8 @@ class Release:
 
         See :func:`noiseshape.release.consistency.consistent` for the options.
         """
+        from .consistency import consistent
+
         return consistent(self.plan.strategy, self.values, **options)
 
     def write(self, out: str | os.PathLike[str]) -> None:
