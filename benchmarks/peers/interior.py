@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike
 
 from noiseshape._checks import Floats
 from noiseshape.design import Certificate, Design
-from noiseshape.design.sm2 import workload
+from noiseshape.design.coordinates import row_space
+from noiseshape.design.fit import workload
 from noiseshape.errors import NotConverged
 
 
@@ -44,7 +45,8 @@ def interior(W: ArrayLike, variance: ArrayLike, *, tolerance: float = 1e-9) -> D
     """
     W, c = workload(W, variance)
     start = time.perf_counter()
-    B = _row_space(W)
+    Q = row_space(W)
+    B = np.eye(W.shape[1]) if Q is None else Q.T
     L = np.linalg.lstsq(B.T, W.T, rcond=None)[0].T / np.sqrt(c)[:, None]
     S, problem = _solved(B, L, tolerance)
     A = sl.solve_triangular(np.linalg.cholesky(S), B, lower=True)
@@ -57,7 +59,7 @@ def interior(W: ArrayLike, variance: ArrayLike, *, tolerance: float = 1e-9) -> D
         reason=f"Clarabel: {problem.status}",
         rank=len(B),
     )
-    return Design("interior", W, c, design.A, certificate=certificate)
+    return design.certified(certificate)
 
 
 def _solved(B: Floats, L: Floats, tolerance: float) -> tuple[Floats, Any]:
@@ -76,10 +78,3 @@ def _solved(B: Floats, L: Floats, tolerance: float) -> tuple[Floats, Any]:
     if problem.status not in ("optimal", "optimal_inaccurate"):
         raise NotConverged(f"Clarabel ended with {problem.status!r}: try a larger tolerance.")
     return (S.value + S.value.T) / 2, problem
-
-
-def _row_space(W: Floats) -> Floats:
-    """Return an orthonormal basis (k, d) of the row space of ``W``."""
-    values, Vt = np.linalg.svd(W, full_matrices=False)[1:]
-    basis: Floats = Vt[values > 1e-12 * max(W.shape) * values[0]]
-    return basis

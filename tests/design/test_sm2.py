@@ -17,12 +17,13 @@ from noiseshape.design.sm2 import (
     Options,
     Point,
     Problem,
-    Step,
     conjugate_gradients,
     line_search,
     sm2,
     softmax,
+    solve,
 )
+from noiseshape.design.solve import Progress
 from noiseshape.errors import InvalidInput, NoiseshapeError, NotSpanned
 
 PUBLISHED = Options(rebase=False)
@@ -275,11 +276,20 @@ def test_a_tighter_tolerance_brings_a_smaller_gap():
     assert fine.alpha == pytest.approx(2.281562, abs=1e-5)
 
 
-def test_ending_subproblems_as_printed_misses_table_2():
+@pytest.mark.parametrize(("basis", "loss"), [("identity", 0.09), ("triangular", 0.04)])
+def test_ending_subproblems_as_printed_misses_table_2(basis, loss):
     # |<s, grad F>| < NTTOL without the factor t ends sub-problems at once when t is large.
-    as_printed = Options(rebase=False, decrement=1e-3 * 2.0**14, tolerance=1e-3)
-    coarse = sm2(*prefixes(16), options=as_printed)
-    assert coarse.alpha > PREFIX_ALPHA[16] * 1.01
+    def direction(model: Model, options: Options) -> np.ndarray:
+        s = conjugate_gradients(model, options)
+        return s if abs(np.vdot(s, model.gradient)) >= 1e-3 else np.zeros_like(s)
+
+    d = 64
+    # Algorithm 1 stops once (d + m) / t < TOL; in our terms, once (ln d + ln m) / t is this small.
+    tolerance = 1e-3 * 2 * np.log(d) / (2 * d)
+    B = np.eye(d) if basis == "identity" else np.triu(np.ones((d, d)))
+    options = Options(rebase=False, decrement=1e-300, tolerance=tolerance)
+    printed = solve("printed", direction, *prefixes(d), B, None, options, None)
+    assert printed.alpha / PREFIX_ALPHA[d] - 1 == pytest.approx(loss, abs=0.01)
 
 
 @pytest.mark.parametrize("options", [Options(), PUBLISHED], ids=["rebased", "published"])
@@ -289,9 +299,13 @@ def test_identity_with_unequal_targets_has_a_slack_cell_that_softmax_does_not_fi
     np.testing.assert_allclose(design.profile, [1, 0.5], rtol=3e-3)
 
 
-def test_theorem_6_fitness_for_use_of_two_queries():
-    # Two prefixes of two cells at equal targets: alpha = 4/3 in closed form.
-    assert sm2([[1, 0], [1, 1]], 1).alpha == pytest.approx(4 / 3, rel=1e-3)
+@pytest.mark.parametrize("target", [0.25, 1.0, 9.0])
+def test_theorem_7(target):
+    # x1 + x2 and x1, each to this variance: covariance target * [[1, 1/2], [1/2, 1]].
+    design = sm2([[1, 1], [1, 0]], target)
+    R = design.W @ np.linalg.inv(design.A)
+    np.testing.assert_allclose(R @ R.T, target * np.array([[1, 0.5], [0.5, 1]]), rtol=1e-3)
+    assert design.alpha == pytest.approx(4 / (3 * target), rel=1e-3)
 
 
 @settings(deadline=None, derandomize=True, max_examples=25)
@@ -360,12 +374,13 @@ def test_pl94():
 
 
 def test_progress_reports_every_direction():
-    steps: list[Step] = []
+    steps: list[Progress] = []
     design = sm2(*prefixes(4), progress=steps.append)
     assert [s.iteration for s in steps] == list(range(1, design.certificate.iterations + 1))
-    assert steps[0].t == 1
-    assert steps[-1].t >= 2 * np.log(4) / 1e-3
+    assert steps[0].lower < steps[-1].lower <= PREFIX_ALPHA[4] * (1 + 3e-6)
     assert steps[-1].achieved == pytest.approx(design.alpha, rel=1e-6)
+    assert all(s.gap == pytest.approx(s.achieved / s.lower - 1) for s in steps)
+    assert 0 < steps[0].seconds <= steps[-1].seconds <= design.certificate.seconds
 
 
 def test_stopping_early_is_said():
@@ -404,13 +419,13 @@ def test_what_does_not_span_is_refused():
 @pytest.mark.parametrize(
     ("W", "variance", "words"),
     [
-        ([[0, 0], [1, 1]], 1, "zero"),
+        ([[0, 0], [1, 1]], 1, "all zeros"),
         (np.eye(2), [1, 0], "above 0"),
         (np.eye(2), [1, -1], "above 0"),
         (np.eye(2), [1, np.nan], "finite"),
         (np.eye(2), np.inf, "finite"),
         (np.eye(2), [1, 1, 1], "shape"),
-        ([1, 2], 1, "axes"),
+        ([1, 2], 1, "matrix"),
     ],
 )
 def test_bad_workloads_are_refused(W, variance, words):

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from .._checks import Floats
 from ..errors import InvalidInput
 from .design import Design
-from .sm2 import workload
+from .fit import workload
 
 
 def hierarchy(

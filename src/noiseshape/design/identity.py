@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .design import Design
-from .sm2 import workload
+from .fit import workload
 
 
 def identity(W: ArrayLike, variance: ArrayLike) -> Design:

@@ -23,12 +23,13 @@ from numpy.typing import ArrayLike
 
 from .._checks import Floats, floats, positive
 from ..errors import InvalidInput, NotSpanned
-from .certificate import Certificate, lower_bound
+from .certificate import EPS, Certificate, lower_bound
+from .coordinates import RANK_TOLERANCE, row_space
 from .design import Design
+from .fit import workload
+from .solve import Progress, Watch
 
-EPS = float(np.finfo(np.float64).eps)
-# Bases and query matrices must have this much of their largest singular value in each direction.
-RANK = 1e-12
+# A query may miss the span of the basis by this share of its length: rounding does that much.
 SPAN = 1e-9
 
 
@@ -82,25 +83,6 @@ class Options:
         for name in ("conjugate_steps", "max_iterations"):
             if not getattr(self, name) >= 1:
                 raise InvalidInput(f"{name} must be at least 1, got {getattr(self, name)}.")
-
-
-@dataclass(frozen=True)
-class Step:
-    """Where SM-II stands, for a progress callback.
-
-    Attributes
-    ----------
-    iteration
-        Newton directions so far.
-    t
-        Present sharpness of both soft-maxes.
-    achieved
-        ``mu**2`` of the present shape, scaled to meet the targets.
-    """
-
-    iteration: int
-    t: float
-    achieved: float
 
 
 @dataclass(frozen=True)
@@ -231,11 +213,14 @@ def line_search(
     return None
 
 
+Report = Callable[[int, float, Point], None]
+
+
 def minimise(
     problem: Problem,
     S: Floats,
     options: Options,
-    progress: Callable[[int, float, Point], None] | None = None,
+    report: Report | None = None,
     direction: Callable[[Model, Options], Floats] = conjugate_gradients,
 ) -> tuple[Point, float, int, str]:
     """Minimise F for growing t, from ``S (k, k)`` (Algorithm 1).
@@ -254,8 +239,8 @@ def minimise(
         s = direction(model, options)
         slope = float(np.vdot(s, model.gradient))
         iterations += 1
-        if progress is not None:
-            progress(iterations, t, point)
+        if report is not None:
+            report(iterations, t, point)
         better = None
         if t * abs(slope) >= options.decrement:
             better = line_search(problem.along(point, s), point.objective(t, t), slope, t, options)
@@ -275,7 +260,7 @@ def sm2(
     basis: ArrayLike | None = None,
     initial: ArrayLike | None = None,
     options: Options = Options(),
-    progress: Callable[[Step], None] | None = None,
+    progress: Watch | None = None,
 ) -> Design:
     """Design noise by SM-II, the algorithm of the fitness-for-use paper.
 
@@ -295,7 +280,8 @@ def sm2(
     options
         Parameters of the paper's algorithms.
     progress
-        Called with a :class:`Step` before each Newton step.
+        Called with a :class:`~noiseshape.design.solve.Progress` before each Newton step; its lower
+        bound is renewed whenever ``t`` grows.
 
     Returns
     -------
@@ -316,7 +302,7 @@ def solve(
     basis: ArrayLike | None,
     initial: ArrayLike | None,
     options: Options,
-    progress: Callable[[Step], None] | None,
+    progress: Watch | None,
 ) -> Design:
     """Run :func:`sm2` with another way to find a direction, under another name."""
     W, c = workload(W, variance)
@@ -329,16 +315,10 @@ def solve(
     m, d = W.shape
     unit = lower_bound(W, c, np.full(d, 1 / d), np.full(m, 1 / m))
     problem = Problem(B, L / np.sqrt(c * unit)[:, None])
-    report = None
-    if progress is not None:
-        tell = progress
-
-        def report(iteration: int, t: float, point: Point) -> None:
-            tell(Step(iteration, t, float(point.g.max() * point.h.max()) * unit))
-
+    report = None if progress is None else _reporter(W, c, unit, start, progress)
     point, t, iterations, reason = minimise(problem, S * unit, options, report, direction)
-    design = Design(name, W, c, point.Y).meeting_targets()
     p, q = softmax(point.g, t)[1], softmax(point.h, t)[1]
+    design = Design(name, W, c, point.Y, p, q).meeting_targets()
     certificate = Certificate(
         lower=lower_bound(W, c, p, q),
         achieved=design.alpha,
@@ -346,48 +326,49 @@ def solve(
         seconds=time.perf_counter() - start,
         reason=reason,
         rank=len(B),
+        tolerance=RANK_TOLERANCE,
     )
-    return replace(design, p=p, q=q, certificate=certificate)
+    return design.certified(certificate)
 
 
-def workload(W: ArrayLike, variance: ArrayLike) -> tuple[Floats, Floats]:
-    """Return ``W (m, d)`` and targets ``c (m,)`` as arrays; refuse what cannot be designed for."""
-    W = floats("W", W, ndim=2)
-    c = floats("variance", variance)
-    if c.ndim > 0 and c.shape != W.shape[:1]:
-        raise InvalidInput(f"variance must be a number or have shape ({len(W)},), got {c.shape}.")
-    if not np.all(c > 0):
-        raise InvalidInput(f"variance must be above 0: {np.count_nonzero(~(c > 0))} are not.")
-    zero = np.flatnonzero(~W.any(axis=1))
-    if len(zero):
-        raise InvalidInput(
-            f"{len(zero)} of {len(W)} queries are all zeros (the first is query {zero[0]}): "
-            "leave them out, their answer is 0 at no cost."
+def _reporter(W: Floats, c: Floats, unit: float, start: float, progress: Watch) -> Report:
+    """Return a callback that tells ``progress`` where the iteration stands, in the user's units."""
+    lower, sharpness = unit, 1.0
+
+    def report(iteration: int, t: float, point: Point) -> None:
+        nonlocal lower, sharpness
+        if t > sharpness:
+            p, q = softmax(point.g, sharpness)[1], softmax(point.h, sharpness)[1]
+            lower, sharpness = max(lower, lower_bound(W, c, p, q)), t
+        achieved = float(point.g.max() * point.h.max()) * unit
+        progress(
+            Progress(iteration, lower, achieved, achieved / lower - 1, time.perf_counter() - start)
         )
-    return W, np.broadcast_to(c, (len(W),)).copy()
+
+    return report
 
 
 def _basis(W: Floats, basis: ArrayLike | None) -> Floats:
     """Return a basis (k, d) of the row space of ``W``; refuse one that is not."""
     d = W.shape[1]
-    values, Vt = np.linalg.svd(W, full_matrices=False)[1:]
-    k = int(np.count_nonzero(values > RANK * max(W.shape) * values[0]))
+    Q = row_space(W)
+    k = d if Q is None else Q.shape[1]
     if basis is None:
-        return np.eye(d) if k == d else Vt[:k]
+        return np.eye(d) if Q is None else np.ascontiguousarray(Q.T)
     B = floats("basis", basis, ndim=2)
     if B.shape != (k, d):
         raise InvalidInput(
             f"basis must have shape ({k}, {d}), as many rows as the workload's rank; got {B.shape}."
         )
     spread = np.linalg.svd(B, compute_uv=False)
-    if not spread[-1] > RANK * spread[0]:
+    if not spread[-1] > RANK_TOLERANCE * spread[0]:
         raise InvalidInput("basis must have linearly independent rows.")
     return B
 
 
 def _represent(W: Floats, B: Floats, name: str) -> Floats:
     """Return ``L (m, k)`` with ``L B = W``, or refuse a ``B`` that does not span the workload."""
-    L = np.linalg.lstsq(B.T, W.T, rcond=RANK)[0].T.astype(np.float64)
+    L = np.linalg.lstsq(B.T, W.T, rcond=RANK_TOLERANCE)[0].T.astype(np.float64)
     missed = np.linalg.norm(W - L @ B, axis=1) > SPAN * np.linalg.norm(W, axis=1)
     if np.any(missed):
         raise NotSpanned(
