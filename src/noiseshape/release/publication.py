@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import secrets
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,8 +46,9 @@ def writable(out: str | os.PathLike[str]) -> None:
 def publish(release: Release, out: str | os.PathLike[str]) -> None:
     """Write the folder beside its place, and rename it into it."""
     out = Path(out).absolute()
-    paid = "unrecorded" if release.stamp is None else release.stamp.hash[:16]
-    partial = out.with_name(f".{out.name}.{paid}.{os.getpid()}.partial")
+    paid = secrets.token_hex(8) if release.stamp is None else release.stamp.hash[:16]
+    partial = out.with_name(f".{out.name}.{paid}.partial")
+    shutil.rmtree(partial, ignore_errors=True)  # left by a process that was killed here
     partial.mkdir()
     try:
         table = release.table()

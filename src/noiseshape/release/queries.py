@@ -143,16 +143,19 @@ class Queries:
     @cached_property
     def matrix(self) -> Floats:
         """W, shape (m, d): the rows of every query, one after the other."""
-        if not self.queries:
-            raise InvalidInput("nothing is asked yet: add queries with ask(...).")
-        W = np.vstack([query.rows for query in self.queries])
+        W = np.vstack([query.rows for query in self._asked()])
         W.setflags(write=False)
         return W
 
     @cached_property
     def variance(self) -> Floats:
         """c, shape (m,): the target variance of every row."""
-        return np.concatenate([query.variance for query in self.queries])
+        return np.concatenate([query.variance for query in self._asked()])
+
+    def _asked(self) -> tuple[Query, ...]:
+        if not self.queries:
+            raise InvalidInput("nothing is asked yet: add queries with ask(...).")
+        return self.queries
 
     @property
     def names(self) -> list[str]:

@@ -16,13 +16,10 @@ from __future__ import annotations
 
 import getpass
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import InvalidInput, ReleaseFailed
 from ..privacy.ledger import Charge, Entry, Ledger
@@ -35,6 +32,8 @@ from .staging import Staging
 if TYPE_CHECKING:
     from ..strategies.exact import Integers
     from .plan import Plan
+
+T = TypeVar("T")
 
 
 def run(
@@ -84,12 +83,10 @@ def run(
         root = Path(f"{book.path}.runs")
         staging = Staging(root, entry.number, entry.hash, resume=resume is not None)
         y = _measured_once(plan, source, staging, stamp)
-    with _step("rebuild", stamp):
-        release = Release(plan, y, stamp, when)
-        _ = release.answers  # rebuilt now, inside the step
+    release = _step("rebuild", stamp, lambda: _rebuilt(Release(plan, y, stamp, when)))
     if out is not None:
-        with _step("publish", stamp):
-            publish(release, out)
+        folder = out
+        _step("publish", stamp, lambda: publish(release, folder))
     return release
 
 
@@ -150,41 +147,47 @@ def _measured_once(plan: Plan, source: Source, staging: Staging, stamp: Stamp) -
         y = staging.measured()
         if y is None:
             y = _measure(plan, source, stamp)
-            with _step("keep", stamp):
-                staging.keep(y)
+            kept = y
+            _step("keep", stamp, lambda: staging.keep(kept))
     return y
 
 
 def _measure(plan: Plan, source: Source, stamp: Stamp | None) -> Integers:
-    with _step("read", stamp):
-        x = np.asarray(source.read())
-    with _step("measure", stamp):
-        asked = plan.queries
-        return measure(
-            plan.strategy,
-            x,
-            plan.cost,
-            people=asked.people,
-            rows_may_leave=asked.rows_may_leave,
-        ).values
+    asked = plan.queries
+    x = _step("read", stamp, source.read)
+    return _step(
+        "measure",
+        stamp,
+        lambda: (
+            measure(
+                plan.strategy,
+                x,
+                plan.cost,
+                people=asked.people,
+                rows_may_leave=asked.rows_may_leave,
+            ).values
+        ),
+    )
 
 
-@contextmanager
-def _step(name: str, stamp: Stamp | None) -> Iterator[None]:
-    """Replace whatever goes wrong inside by a sentence that names the step alone."""
-    failed = False
+def _rebuilt(release: Release) -> Release:
+    _ = release.answers  # kept by the release: nothing is left to fail later
+    return release
+
+
+def _step(name: str, stamp: Stamp | None, act: Callable[[], T]) -> T:
+    """Return what ``act`` returns; whatever goes wrong becomes a sentence with the step alone."""
     try:
-        yield
+        return act()
     except Exception:
-        failed = True
-    if failed:  # raised outside the handler, so that no chained exception can quote a row
-        entry = (
-            "Nothing was recorded, and nothing was published."
-            if stamp is None
-            else f"Ledger entry {stamp.number} stands: resume={stamp.number} continues it, "
-            "without a new debit."
-        )
-        raise ReleaseFailed(f"the release failed at the step {name!r}. {entry}")
+        pass  # said below, outside the handler: no chained exception can quote a row
+    paid = (
+        "Nothing was recorded, and nothing was published."
+        if stamp is None
+        else f"Ledger entry {stamp.number} stands: resume={stamp.number} continues it, "
+        "without a new debit."
+    )
+    raise ReleaseFailed(f"the release failed at the step {name!r}. {paid}")
 
 
 def _now() -> str:

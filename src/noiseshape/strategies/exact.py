@@ -21,7 +21,7 @@ def integers(name: str, values: ArrayLike) -> Integers:
     Decided by type alone: floats are refused even where they happen to be whole, so that
     whether data is accepted says nothing about it.
     """
-    array = np.asarray(values)
+    array = values if isinstance(values, np.ndarray) else _as_listed(values)
     if array.dtype.kind == "i":
         return array.astype(np.int64)
     if array.dtype.kind == "u":
@@ -29,9 +29,15 @@ def integers(name: str, values: ArrayLike) -> Integers:
     if array.dtype == object and all(isinstance(v, (int, np.integer)) for v in array.flat):
         return _narrow(np.array([int(v) for v in array.flat], dtype=object).reshape(array.shape))
     raise InvalidInput(
-        f"{name} must hold integers, got {array.dtype}: counts are whole, and other data is "
-        "rounded to a declared grid before it is measured."
+        f"{name} must hold integers, got {np.asarray(values).dtype}: counts are whole, and other "
+        "data is rounded to a declared grid before it is measured."
     )
+
+
+def _as_listed(values: ArrayLike) -> NDArray[Any]:
+    """Return a list as an array; of Python integers as they are, which numpy would make floats."""
+    array = np.asarray(values)
+    return np.asarray(values, dtype=object) if array.dtype.kind in "fu" else array
 
 
 def magnitude(array: Integers) -> int:

@@ -1,0 +1,170 @@
+"""A systematic kill sweep: whatever moment a process dies at, the promises stand.
+
+A child process runs a release and kills itself, without any cleaning up, at the n-th call or
+return of a function of the release core, the ledger or the file system; for every n there is.
+Then another process picks up what it left.
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import noiseshape as ns
+from noiseshape import Budget, InvalidInput, Ledger, Queries, Release
+from noiseshape.release import archive, publication, run, staging
+
+# Modules in which every call and return is a moment to die at; and below them, C functions that
+# touch the disk.
+WATCHED = {m.__file__ for m in (run, staging, publication, archive, sys.modules[Ledger.__module__])}
+DISK = {
+    "open",
+    "fsync",
+    "replace",
+    "rename",
+    "mkdir",
+    "write",
+    "execute",
+    "flock",
+    "close",
+    "unlink",
+}
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return ns.plan(Queries(2).ask("up to", np.tril(np.ones((2, 2))), stderr=3))
+
+
+def release(plan, folder, **options):
+    return plan.release([10, 20], ledger=folder / "b.db", out=folder / "out", **options)
+
+
+def killed_at(n, plan, folder):
+    """Run a release in a child that dies at its n-th moment; False when it outlived them all."""
+    child = os.fork()
+    if child == 0:
+        moments = 0
+
+        def watch(frame, event, argument):
+            nonlocal moments
+            watched = frame.f_code.co_filename in WATCHED
+            if event.startswith("c_"):
+                watched = watched and getattr(argument, "__name__", "") in DISK
+            if watched:
+                moments += 1
+                if moments == n:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.setprofile(watch)
+        try:
+            release(plan, folder)
+        finally:
+            os._exit(0)
+    _, status = os.waitpid(child, 0)
+    return os.WIFSIGNALED(status)
+
+
+def left_behind(folder):
+    """What the dead process left: entries, the kept measurement, the published release."""
+    entries = Ledger.open(folder / "b.db").history()
+    kept = list((folder / "b.db.runs").glob("*/measurement.json"))
+    out = folder / "out"
+    published = Release.read(out).values.tolist() if out.exists() else None
+    return len(entries), kept, published
+
+
+def check(plan, folder):
+    """The promises, after a death; returns what was found, for the sweep to show its reach."""
+    entries, kept, published = left_behind(folder)
+    assert entries <= 1
+    assert len(kept) <= entries, "a measurement without a debit"
+    assert not published or kept, "a release that was not kept first"
+    before = kept[0].read_bytes() if kept else None
+    if entries == 0:
+        assert release(plan, folder).stamp.number == 1
+        return "unpaid"
+    options = {"resume": 1}
+    if published:
+        with pytest.raises(InvalidInput, match="exists"):
+            release(plan, folder, **options)
+        again = plan.release([10, 20], ledger=folder / "b.db", **options)
+        assert again.values.tolist() == published
+        return "published"
+    try:
+        again = release(plan, folder, **options)
+    except InvalidInput as error:
+        # Paid, and dead before the folder was made: spent, never leaked.
+        assert "staging folder" in str(error)
+        assert not kept
+        assert not (folder / "out").exists()
+        return "paid"
+    assert Release.read(folder / "out").values.tolist() == again.values.tolist()
+    if before is not None:
+        assert kept[0].read_bytes() == before, "one debit was measured twice"
+        assert staging.Staging(kept[0].parent.parent, 1, kept[0].parent.name, resume=True)
+        return "kept"
+    return "staged"
+
+
+def test_killed_at_every_moment(plan, tmp_path):
+    found = {}
+    for n in range(1, 10_000):
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        Ledger.create(folder / "b.db", Budget(mu=plan.cost.mu))  # for one release, not for two
+        if not killed_at(n, plan, folder):
+            break
+        state = check(plan, folder)
+        found[state] = found.get(state, 0) + 1
+        assert len(Ledger.open(folder / "b.db").history()) == 1
+    else:
+        raise AssertionError("the release never finished")
+    # The sweep reached every state that there is between nothing and everything.
+    assert set(found) == {"unpaid", "paid", "staged", "kept", "published"}, found
+    assert sum(found.values()) > 100, found
+
+
+def test_the_sweep_can_fail(plan, tmp_path, monkeypatch):
+    """A planted error: keeping is skipped, so that a published release could be drawn again."""
+    monkeypatch.setattr(staging.Staging, "keep", lambda self, values: None)
+    Ledger.create(tmp_path / "b.db", Budget(mu=plan.cost.mu))
+    release(plan, tmp_path)
+    with pytest.raises(AssertionError, match="not kept first"):
+        check(plan, tmp_path)
+
+
+@pytest.mark.parametrize("racers", [2, 50])
+def test_processes_race_for_the_last_of_a_budget(plan, tmp_path, racers):
+    affordable = 1 if racers == 2 else 7
+    budget = Budget(mu=plan.cost.mu * (affordable + 0.5) ** 0.5)
+    path = Ledger.create(tmp_path / "b.db", budget).path
+    gate_read, gate_write = os.pipe()
+    children = []
+    for i in range(racers):
+        child = os.fork()
+        if child == 0:
+            try:
+                os.close(gate_write)
+                os.read(gate_read, 1)  # all at once, when the gate closes
+                plan.release([10, 20], ledger=path, out=tmp_path / f"out{i}")
+                os._exit(0)
+            except ns.BudgetExceeded:
+                os._exit(3)
+            finally:
+                os._exit(1)
+        children.append(child)
+    os.close(gate_read)
+    os.close(gate_write)
+    codes = sorted(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children)
+    assert codes == [0] * affordable + [3] * (racers - affordable)
+    ledger = Ledger.open(path)
+    assert len(ledger.history()) == affordable
+    assert ledger.budget.allows(ledger.spent())
+    outs = [p for p in Path(tmp_path).iterdir() if p.name.startswith("out")]
+    values = {tuple(Release.read(out).values) for out in outs}
+    assert len(outs) == affordable
+    assert len(values) > 1 or affordable == 1, "independent noise"

@@ -1,0 +1,186 @@
+"""Plans: costs and errors of what is executed, ceilings, scaling, slack, and files."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import noiseshape as ns
+from noiseshape import Budget, BudgetExceeded, InvalidInput, People, Plan, Queries
+from noiseshape.sampling import rounded_variance
+
+
+def prefixes(d=8, stderr=1.0, people=None):
+    W = np.tril(np.ones((d, d)))
+    return Queries(d, people).ask("prefixes", W, stderr=stderr)
+
+
+def exact_cost(plan):
+    """mu^2 again, by rationals, from the integers alone."""
+    rows, sigma = plan.strategy.rows.astype(object), plan.strategy.sigma.tolist()
+    weights = [1 / Fraction(s) ** 2 for s in sigma]
+    return max(sum(int(v) ** 2 * w for v, w in zip(c, weights, strict=True)) for c in rows.T)
+
+
+SHAPES = ["fit", "total", "hierarchy", "identity", "sm2"]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_shape_meets_its_targets_at_the_stated_cost(shape):
+    queries = prefixes().ask("pairs", np.kron(np.eye(4), np.ones(2)), stderr=[1, 2, 3, 4])
+    plan = ns.plan(queries, shape=shape)
+    truth = exact_cost(plan)
+    assert truth <= plan.cost.mu_squared <= truth * (1 + Fraction(1, 2**35))
+    table = plan.errors()
+    assert np.all(table["ratio"] <= 1)
+    assert plan.k == pytest.approx(1, abs=1e-6)
+    # The variance of what is executed, by matrices written out.
+    A = plan.strategy.rows.astype(float) / plan.strategy.sigma[:, None]
+    R = queries.matrix @ np.linalg.pinv(A) / plan.strategy.sigma
+    assert table["stderr"] ** 2 == pytest.approx(R**2 @ rounded_variance(plan.strategy.sigma))
+
+
+def test_the_cost_is_the_least_there_is():
+    plan = ns.plan(prefixes(), gap=1e-6)
+    assert plan.cost.mu_squared == pytest.approx(2.28156, rel=4e-6)
+    assert plan.certificate.gap <= 1e-6
+    for shape in SHAPES[1:4]:
+        assert ns.plan(prefixes(), shape=shape).cost.mu > plan.cost.mu
+
+
+def test_k_rows_multiply_mu_by_k():
+    one = ns.plan(prefixes())
+    three = ns.plan(prefixes(people=People("id", 3)))
+    assert three.cost.mu_squared == 9 * one.cost.mu_squared
+    assert three.profile.greatest == three.cost.mu_squared
+
+
+def test_replace_costs_the_exact_maximum_over_pairs():
+    plan = ns.plan(prefixes(people=People(neighbours="replace")))
+    A = plan.strategy.rows.astype(float) / plan.strategy.sigma[:, None]
+    pairs = ((A[:, :, None] - A[:, None, :]) ** 2).sum(axis=0)
+    assert float(plan.cost.mu_squared) == pytest.approx(pairs.max(), rel=1e-9)
+    assert plan.cost.neighbours == "replace"
+
+
+class TestBudgets:
+    def test_a_ceiling_spends_what_the_targets_need(self):
+        free, capped = ns.plan(prefixes()), ns.plan(prefixes(), budget=Budget(mu=100.0))
+        assert capped.cost == free.cost
+
+    def test_a_ceiling_too_low_says_what_is_needed_and_what_it_buys(self):
+        with pytest.raises(BudgetExceeded) as info:
+            ns.plan(prefixes(), budget=Budget(mu=0.5))
+        assert "need mu = 1.51" in str(info.value)
+        assert "the budget is mu = 0.5" in str(info.value)
+        assert "variance times 9.1" in str(info.value)
+        assert "prioritise='privacy'" in str(info.value)
+
+    @pytest.mark.parametrize("mu", [0.013, 0.5, 7.0])
+    def test_privacy_first_spends_the_budget_and_never_more(self, mu):
+        budget = Budget(mu=mu)
+        plan = ns.plan(prefixes(), budget=budget, prioritise="privacy")
+        assert budget.allows(plan.cost)
+        assert plan.cost.mu == pytest.approx(mu, rel=1e-8)
+        assert plan.k == pytest.approx(2.28156 / mu**2, rel=2e-3)
+
+    def test_k_says_by_how_much_targets_are_missed(self):
+        plan = ns.plan(prefixes()).within(Budget(epsilon=0.1, delta=1e-9))
+        assert np.max(plan.errors()["ratio"]) == plan.k > 1
+
+    def test_scaling_twice_is_scaling_once(self):
+        plan = ns.plan(prefixes())
+        there = plan.within(Budget(mu=0.3)).within(Budget(mu=0.7))
+        assert there.strategy.sigma == pytest.approx(plan.within(Budget(mu=0.7)).strategy.sigma)
+
+
+class TestSlack:
+    """W = I with variances 1 and 4: the refined profile is (1, 1/4) (FFU, Problem 4)."""
+
+    def queries(self):
+        return Queries(2).ask("cells", np.eye(2), variance=[1, 4])
+
+    def test_slack_is_that_of_the_refined_profile(self):
+        slack = ns.plan(self.queries()).slack()
+        assert slack[0] == pytest.approx(0, abs=1e-4)
+        assert slack[1] == pytest.approx(3 / 4, rel=1e-3)
+
+    def test_slack_never_promises_more_than_there_is(self):
+        plan = ns.plan(self.queries(), refine=True)
+        for entry, room in zip(plan.profile.units, plan.slack(), strict=True):
+            spent = Fraction(int(entry), 1 << plan.profile.exponent)
+            assert spent + Fraction(room) <= plan.cost.mu_squared
+
+    def test_extension_is_free_and_exact(self):
+        plan = ns.plan(self.queries(), refine=True)
+        more = Queries(2).ask("again", [0, 1], variance=1.4)
+        both = plan.extend(more)
+        assert both.cost.mu_squared <= plan.cost.mu_squared
+        assert np.all(both.errors()["ratio"] <= 1)
+        assert list(both.errors()["query"]) == ["cells", "cells", "again"]
+
+    def test_an_extension_that_does_not_fit_says_by_how_much(self):
+        plan = ns.plan(self.queries(), refine=True)
+        with pytest.raises(BudgetExceeded, match=r"variance times 1\.33"):
+            plan.extend(Queries(2).ask("again", [0, 1], variance=1.0))
+        with pytest.raises(BudgetExceeded, match="no slack in 1 of 2 cells"):
+            plan.extend(Queries(2).ask("again", [1, 0], variance=100.0))
+
+    def test_an_extension_must_be_about_the_same(self):
+        plan = ns.plan(self.queries(), refine=True)
+        with pytest.raises(InvalidInput, match="same cells and people"):
+            plan.extend(Queries(3).ask("again", [0, 1, 0], variance=9.0))
+        with pytest.raises(InvalidInput, match="planned already"):
+            plan.extend(Queries(2).ask("cells", [0, 1], variance=9.0))
+
+    def test_replace_has_no_slack_to_tell(self):
+        queries = Queries(2, People(neighbours="replace")).ask("c", np.eye(2), variance=1)
+        with pytest.raises(InvalidInput, match="add-remove"):
+            ns.plan(queries).slack()
+
+
+class TestFiles:
+    def test_a_plan_comes_back_as_it_was(self, tmp_path):
+        plan = ns.plan(prefixes(people=People("id", 2)))
+        plan.save(tmp_path / "plan.json")
+        back = Plan.load(tmp_path / "plan.json")
+        assert back.digest == plan.digest
+        assert (back.cost, repr(back)) == (plan.cost, repr(plan))
+        assert back.k == pytest.approx(plan.k, rel=1e-12)
+
+    def test_an_altered_plan_is_refused(self, tmp_path):
+        ns.plan(prefixes()).save(tmp_path / "plan.json")
+        text = (tmp_path / "plan.json").read_text()
+        (tmp_path / "plan.json").write_text(text.replace('"max_rows": 1', '"max_rows": 2'))
+        with pytest.raises(InvalidInput, match="was altered"):
+            Plan.load(tmp_path / "plan.json")
+
+    def test_costs_are_not_believed_from_a_file(self, tmp_path):
+        """There is no cost in the file to believe."""
+        ns.plan(prefixes()).save(tmp_path / "plan.json")
+        content = json.loads((tmp_path / "plan.json").read_text())["content"]
+        assert not {"mu", "cost", "profile", "variance"} & set(content)
+
+    def test_no_plan_there(self, tmp_path):
+        with pytest.raises(InvalidInput, match="there is no plan file"):
+            Plan.load(tmp_path / "plan.json")
+
+
+BAD = [
+    ({"shape": "round"}, "one of fit"),
+    ({"prioritise": "speed"}, "accuracy"),
+    ({"prioritise": "privacy"}, "give one"),
+    ({"shape": "total", "refine": True}, "only the shape 'fit'"),
+]
+
+
+@pytest.mark.parametrize(("options", "sentence"), BAD)
+def test_refusals(options, sentence):
+    with pytest.raises(InvalidInput, match=sentence):
+        ns.plan(prefixes(2), **options)
+
+
+def test_nothing_asked():
+    with pytest.raises(InvalidInput, match="nothing is asked"):
+        ns.plan(Queries(2))

@@ -1,0 +1,215 @@
+"""Releases: what is published is what the integers say, with errors that are true."""
+
+import json
+
+import numpy as np
+import pyarrow.parquet as parquet
+import pytest
+
+import noiseshape as ns
+import noiseshape.release.measurement as door
+from noiseshape import InvalidInput, NotSpanned, People, Queries, Release
+from noiseshape.sampling import rounded_variance
+
+CELLS = ["a", "b", "c", "d"]
+DATA = np.array([1000, 20, 3, 77])
+
+
+def queries(people=None):
+    return (
+        Queries(CELLS, people)
+        .ask("up to", np.tril(np.ones((4, 4))), stderr=[3, 4, 5, 6], labels=CELLS)
+        .ask("halves", np.kron(np.eye(2), np.ones(2)), stderr=4, labels=["ab", "cd"])
+    )
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return ns.plan(queries())
+
+
+@pytest.fixture
+def exact(plan, monkeypatch):
+    monkeypatch.setattr(door, "rounded_gaussian", lambda sigma: np.zeros(len(sigma), dtype=int))
+    return plan.release(DATA, unrecorded=True)
+
+
+@pytest.mark.parametrize("shape", ["fit", "total", "hierarchy", "identity", "sm2"])
+def test_the_empirical_mean_and_covariance_are_the_stated_ones(shape):
+    """True noise. At 7.5 standard errors over 27 entries a false alarm is below 1e-11."""
+    n, plan = 3000, ns.plan(queries(), shape=shape)
+    releases = [plan.release(DATA, unrecorded=True) for _ in range(n)]
+    answers = np.array([release.answers for release in releases])
+    error, covariance = releases[0].table()["stderr"], releases[0].covariance()
+    assert np.sqrt(np.diag(covariance)) == pytest.approx(error, rel=1e-12)
+    noise = (answers - plan.queries.matrix @ DATA) / error
+    correlation = covariance / np.outer(error, error)
+    spread = np.sqrt((1 + correlation**2) / n)
+    off = np.abs(noise.T @ noise / n - correlation) / spread
+    assert np.abs(noise.mean(axis=0)).max() * np.sqrt(n) < 7.5
+    assert off.max() < 7.5
+    # Negative controls: errors stated a fifth too small, and correlations left out.
+    assert (np.abs(noise.T @ noise / n * 1.44 - correlation) / spread).max() > 7.5
+    if shape != "identity":
+        assert (np.abs(noise.T @ noise / n - np.eye(6)) / spread).max() > 7.5
+
+
+def test_intervals_cover_as_often_as_they_say(plan):
+    """Binomial: 95 % of 6,000 intervals, and all six at once in 95 % of 1,000 releases."""
+    truth = plan.queries.matrix @ DATA
+    single = together = 0
+    for _ in range(1000):
+        release = plan.release(DATA, unrecorded=True)
+        one, all_ = release.table(), release.table(together=True)
+        single += int(((one["low"] <= truth) & (truth <= one["high"])).sum())
+        together += bool(np.all((all_["low"] <= truth) & (truth <= all_["high"])))
+    assert abs(single - 5700) < 7.5 * np.sqrt(6000 * 0.05 * 0.95) * 2  # correlated within a release
+    assert together > 950 - 7.5 * np.sqrt(1000 * 0.05 * 0.95)
+    assert together < 1000  # not so wide that they say nothing
+
+
+def test_every_answer_is_published_in_the_order_asked(exact):
+    table = exact.table()
+    assert list(table["query"]) == ["up to"] * 4 + ["halves"] * 2
+    assert list(table["cell"]) == [*CELLS, "ab", "cd"]
+    assert table["value"] == pytest.approx(exact.plan.queries.matrix @ DATA, rel=1e-13)
+    assert "noise only: not sampling or non-response error" in str(table)
+
+
+def test_display_rounding_is_labelled(exact):
+    table = exact.table(rounded=True)
+    assert {"value (rounded for display)", "reliability"} <= set(table.columns)
+    assert table["value"] == pytest.approx(exact.answers)  # the exact value stays beside it
+
+
+class TestAnswers:
+    def test_any_linear_combination_with_its_exact_error(self, exact):
+        row = np.array([1.0, -1.0, 0.5, 0.0])
+        answer = exact.answer(row)
+        strategy = exact.plan.strategy
+        A = strategy.rows.astype(float) / strategy.sigma[:, None]
+        R = row @ np.linalg.pinv(A) / strategy.sigma
+        assert answer.value == pytest.approx(row @ DATA, rel=1e-12)
+        assert answer.stderr**2 == pytest.approx(R**2 @ rounded_variance(strategy.sigma))
+        assert answer.high - answer.value == pytest.approx(1.959964 * answer.stderr, rel=1e-6)
+
+    def test_by_name(self, exact):
+        gap = exact.answer({"halves": 1, ("up to", "a"): -2})
+        assert gap.value == pytest.approx(DATA.sum() - 2 * DATA[0], rel=1e-12)
+
+    def test_planned_answers_come_out_the_same(self, exact):
+        table = exact.table()
+        for i, row in enumerate(exact.plan.queries.matrix):
+            answer = exact.answer(row)
+            assert answer.value == pytest.approx(table["value"][i], rel=1e-12)
+            assert answer.stderr == pytest.approx(table["stderr"][i], rel=1e-9)
+
+    def test_outside_the_span_says_which_part_is_not_measured(self, monkeypatch):
+        monkeypatch.setattr(door, "rounded_gaussian", lambda s: np.zeros(len(s), dtype=int))
+        halves = Queries(CELLS).ask("h", np.kron(np.eye(2), np.ones(2)), stderr=4)
+        release = ns.plan(halves).release(DATA, unrecorded=True)
+        with pytest.raises(NotSpanned, match="tells apart cells .* 'a', 'b' first"):
+            release.answer([1, 0, 0, 0])
+        inside = release.measurable([1, 0, 0, 0])
+        assert inside == pytest.approx([0.5, 0.5, 0, 0])
+        assert release.answer(inside).value == pytest.approx(510)
+
+    @pytest.mark.parametrize(
+        ("question", "sentence"),
+        [
+            ([1, 2, 3], "each of 4 cells"),
+            ({"nobody": 1}, "no answer is named 'nobody'"),
+            ({("halves", "a"): 1}, "no answer is named"),
+            ([np.nan] * 4, "finite"),
+        ],
+    )
+    def test_refusals(self, exact, question, sentence):
+        with pytest.raises(InvalidInput, match=sentence):
+            exact.answer(question)
+
+    def test_ratios_have_intervals_by_fieller(self, exact):
+        share = exact.ratio([1, 0, 0, 0], {"halves": 1})
+        assert share.value == pytest.approx(1000 / 1100)
+        assert share.low < share.value < share.high
+        # A denominator that may be 0 bounds nothing, and says so.
+        hopeless = exact.ratio([1, 0, 0, 0], [0, 0, 1, 0])
+        assert not np.isfinite([hopeless.low, hopeless.high]).all()
+
+    def test_consistent_answers_are_nonnegative_whole_and_additive(self, plan):
+        release = plan.release(np.zeros(4, dtype=int), unrecorded=True)
+        mended = release.consistent(integer=True)
+        assert np.all(mended.cells >= 0)
+        assert mended.answers == pytest.approx(plan.queries.matrix @ mended.cells)
+
+
+class TestFiles:
+    def test_a_published_release_comes_back(self, plan, tmp_path):
+        release = plan.release(DATA, unrecorded=True)
+        release.write(tmp_path / "out")
+        back = Release.read(tmp_path / "out")
+        assert back.values.tolist() == release.values.tolist()
+        assert back.answers == pytest.approx(release.answers, rel=1e-12)
+        assert back.plan.digest == plan.digest
+        assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
+            "answers.csv",
+            "answers.parquet",
+            "provenance.json",
+            "release.json",
+        ]
+
+    def test_parquet_and_csv_say_the_same(self, plan, tmp_path):
+        release = plan.release(DATA, unrecorded=True)
+        release.write(tmp_path / "out")
+        table = parquet.read_table(tmp_path / "out" / "answers.parquet")
+        lines = (tmp_path / "out" / "answers.csv").read_text().splitlines()
+        assert lines[0] == "query,cell,value,stderr,low,high"
+        assert [float(line.split(",")[2]) for line in lines[1:]] == table["value"].to_pylist()
+        assert table["value"].to_pylist() == release.answers.tolist()
+
+    def test_the_provenance_says_what_was_done(self, plan, tmp_path):
+        plan.release(DATA, unrecorded=True, out=tmp_path / "out")
+        said = json.loads((tmp_path / "out" / "provenance.json").read_text())
+        assert said["privacy"]["mu"] == plan.cost.mu
+        assert said["privacy"]["epsilon"]["1e-09"] == plan.cost.epsilon(1e-9)
+        assert said["people"]["neighbours"] == "add-remove"
+        assert said["plan sha256"] == plan.digest
+        assert said["design"]["certificate"]["lower"] <= plan.cost.mu**2 * (1 + 1e-6)
+        assert said["accuracy"]["errors are of"].startswith("noise only")
+
+    def test_nothing_in_the_files_is_a_true_value(self, plan, tmp_path):
+        """Counts that no noise would produce by chance: their digits must not appear anywhere."""
+        telltale = np.array([918273645, 192837465, 564738291, 827364519])
+        plan.release(telltale, unrecorded=True, out=tmp_path / "out")
+        for path in (tmp_path / "out").iterdir():
+            content = path.read_bytes()
+            assert not any(str(v).encode() in content for v in telltale)
+
+    def test_an_altered_release_is_refused(self, plan, tmp_path):
+        plan.release(DATA, unrecorded=True, out=tmp_path / "out")
+        path = tmp_path / "out" / "release.json"
+        path.write_text(path.read_text().replace('"when": "2', '"when": "3'))
+        with pytest.raises(InvalidInput, match="altered"):
+            Release.read(tmp_path / "out")
+        with pytest.raises(InvalidInput, match="no release file"):
+            Release.read(tmp_path)
+
+    def test_a_folder_is_never_written_over(self, plan, tmp_path):
+        release = plan.release(DATA, unrecorded=True)
+        release.write(tmp_path / "out")
+        with pytest.raises(InvalidInput, match="exists"):
+            release.write(tmp_path / "out")
+
+
+def test_people_are_named_in_words(tmp_path):
+    plan = ns.plan(queries(People("patient", 3, "replace")))
+    plan.release(DATA, unrecorded=True, out=tmp_path / "out")
+    said = json.loads((tmp_path / "out" / "provenance.json").read_text())
+    assert "the values of up to 3 rows of one person" in said["people"]["in words"]
+
+
+def test_releases_are_frozen(exact):
+    with pytest.raises(AttributeError):
+        exact.when = "yesterday"
+    with pytest.raises(ValueError, match="read-only"):
+        exact.values[0] = 0
+    assert repr(exact).startswith("Release(6 answers, Cost(mu=")
