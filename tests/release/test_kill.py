@@ -94,18 +94,16 @@ def check(plan, folder):
         again = plan.release([10, 20], ledger=folder / "b.db", **options)
         assert again.values.tolist() == published
         return "published"
-    try:
-        again = release(plan, folder, **options)
-    except InvalidInput as error:
+    if not list((folder / "b.db.runs").glob("*/")):
         # Paid, and dead before the folder was made: spent, never leaked.
-        assert "staging folder" in str(error)
-        assert not kept
+        with pytest.raises(InvalidInput, match="staging folder"):
+            release(plan, folder, **options)
         assert not (folder / "out").exists()
         return "paid"
+    again = release(plan, folder, **options)
     assert Release.read(folder / "out").values.tolist() == again.values.tolist()
     if before is not None:
         assert kept[0].read_bytes() == before, "one debit was measured twice"
-        assert staging.Staging(kept[0].parent.parent, 1, kept[0].parent.name, resume=True)
         return "kept"
     return "staged"
 

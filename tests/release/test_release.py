@@ -108,7 +108,7 @@ class TestAnswers:
         monkeypatch.setattr(door, "rounded_gaussian", lambda s: np.zeros(len(s), dtype=int))
         halves = Queries(CELLS).ask("h", np.kron(np.eye(2), np.ones(2)), stderr=4)
         release = ns.plan(halves).release(DATA, unrecorded=True)
-        with pytest.raises(NotSpanned, match="tells apart cells .* 'a', 'b' first"):
+        with pytest.raises(NotSpanned, match=r"tells apart cells .* 'a', 'b' first"):
             release.answer([1, 0, 0, 0])
         inside = release.measurable([1, 0, 0, 0])
         assert inside == pytest.approx([0.5, 0.5, 0, 0])

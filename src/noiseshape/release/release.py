@@ -84,7 +84,8 @@ class Release:
             raise InvalidInput(
                 f"the plan measures {self.plan.strategy.shape[0]} values, got {values.shape}."
             )
-        values = values.copy()
+        # Python integers always: how a file is laid out must not depend on how large they are.
+        values = np.array([int(v) for v in values], dtype=object)
         values.setflags(write=False)
         object.__setattr__(self, "values", values)
 

@@ -1,0 +1,156 @@
+"""Replay on neighbouring data: nothing but the measured integers may differ.
+
+The noise is replaced by a recorder that adds nothing, so that whatever differs between two runs
+came from the data. Everything that an onlooker could see is written down: what was printed and
+raised, which files there are, in which order they were made, their sizes, and their contents
+with the measured integers (and what is computed from them) taken out.
+"""
+
+import contextlib
+import csv
+import io
+import json
+import traceback
+
+import numpy as np
+import pytest
+
+import noiseshape as ns
+import noiseshape.release.measurement as door
+from noiseshape import Budget, Ledger, Queries
+from noiseshape.privacy import ledger as ledger_module
+
+DERIVED = ("value", "low", "high")
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return ns.plan(
+        Queries(4).ask("up to", np.tril(np.ones((4, 4))), stderr=3).ask("c", np.eye(4), stderr=5)
+    )
+
+
+@pytest.fixture
+def recorder(monkeypatch):
+    """No noise, a stopped clock and no nonce: what is left to differ is the data's."""
+    monkeypatch.setattr(door, "rounded_gaussian", lambda sigma: np.zeros(len(sigma), dtype=int))
+    monkeypatch.setattr(ledger_module, "_utc_now", lambda: "2026-01-01T00:00:00+00:00")
+    monkeypatch.setattr(ledger_module.secrets, "token_hex", lambda n=32: "0" * 2 * n)
+
+
+class Source:
+    """Rows that are read when they are asked for, as an engine does."""
+
+    def __init__(self, values, read=None):
+        self.values, self._read = np.array(values), read
+
+    def cells(self):
+        return len(self.values)
+
+    def read(self):
+        return self._read(self.values) if self._read else self.values
+
+
+def seen(plan, source, folder):
+    """Everything that an onlooker sees of one release."""
+    folder.mkdir()
+    said, raised = io.StringIO(), ""
+    ledger = Ledger.create(folder / "b.db", Budget(mu=9.0))
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        try:
+            release = plan.release(source, ledger=ledger, out=folder / "out")
+            said.write(repr(release))
+        except Exception as error:
+            raised = "".join(traceback.format_exception(error))
+    order = sorted(folder.rglob("*"), key=lambda p: (p.stat().st_mtime_ns, str(p)))
+    files = {str(p.relative_to(folder)): public(p, folder) for p in order if p.is_file()}
+    sizes = {name: text if isinstance(text, int) else len(text) for name, text in files.items()}
+    text = said.getvalue() + raised
+    return text.replace(str(folder), "FOLDER"), sorted(files), files, sizes
+
+
+def public(path, folder):
+    """A file's contents without the measured integers and what follows from them."""
+    if path.name == "answers.csv":
+        with path.open() as file:
+            return [[v for k, v in row.items() if k not in DERIVED] for row in csv.DictReader(file)]
+    if path.suffix == ".json":
+        content = json.loads(path.read_text())
+        inner = content.get("content", content)
+        # Their number and order stay; only the integers go.
+        if "values" in inner:
+            inner["values"]["data"] = len(inner["values"]["data"])
+        content.pop("sha256", None)
+        content.pop("values sha256", None)
+        return json.dumps(content, sort_keys=True).replace(str(folder), "FOLDER")
+    if path.name == "answers.parquet":
+        import pyarrow.parquet as parquet
+
+        table = parquet.read_table(path).drop_columns(list(DERIVED))
+        return json.dumps([str(parquet.read_schema(path)), table.to_pylist()])
+    return path.stat().st_size  # the ledger, its log, the lock
+
+
+NEIGHBOURS = [
+    ([5, 6, 7, 8], [5, 6, 8, 8]),
+    ([1, 0, 0, 0], [0, 0, 0, 0]),
+    ([1, 1, 9, 9], [1, 1, 9, 10]),
+]
+
+
+@pytest.mark.parametrize(("one", "two"), NEIGHBOURS)
+def test_nothing_but_the_measured_integers_differs(plan, recorder, tmp_path, one, two):
+    assert seen(plan, Source(one), tmp_path / "1") == seen(plan, Source(two), tmp_path / "2")
+
+
+def fails(values):
+    raise ValueError(f"row {values.tolist()} does not fit")
+
+
+def wrong_length(values):
+    return values[: int(values.sum() % 3)]
+
+
+@pytest.mark.parametrize("read", [fails, wrong_length])
+def test_failures_do_not_differ_either(plan, recorder, tmp_path, read):
+    one, two = (seen(plan, Source(v, read), tmp_path / str(v[2])) for v in NEIGHBOURS[0])
+    assert one == two
+    assert "failed at the step" in one[0]
+
+
+def says(values):
+    print("counted", values.sum(), "people")
+    return values
+
+
+def test_a_planted_leak_in_what_is_printed_is_caught(plan, recorder, tmp_path):
+    one, two = (seen(plan, Source(v, says), tmp_path / str(v[2])) for v in NEIGHBOURS[0])
+    assert one != two
+
+
+def test_a_planted_leak_in_a_file_is_caught(plan, recorder, tmp_path, monkeypatch):
+    import noiseshape.release.publication as publication
+
+    honest = publication.provenance
+
+    def leaky(release):
+        return honest(release) | {"records": int(release.answers[3])}  # exact: nothing was added
+
+    monkeypatch.setattr(publication, "provenance", leaky)
+    one, two = (seen(plan, Source(v), tmp_path / str(v[2])) for v in NEIGHBOURS[0])
+    assert one != two
+
+
+def test_a_planted_leak_in_which_files_there_are_is_caught(plan, recorder, tmp_path, monkeypatch):
+    import noiseshape.release.publication as publication
+
+    honest = publication.publish
+
+    def leaky(release, out):
+        honest(release, out)
+        if release.answers[3] > 26:
+            (out / "large").touch()
+
+    monkeypatch.setattr("noiseshape.release.run.publish", leaky)
+    one, two = (seen(plan, Source(v), tmp_path / str(v[2])) for v in NEIGHBOURS[0])
+    assert one != two
