@@ -114,10 +114,14 @@ def _draw(release: ns.Release, path: Path) -> bool:
         row["people"] *= -1 if row["sex"] == "male" else 1
     chart = (
         alt.Chart(alt.Data(values=rows), title="Released population by age and sex, US 2019")
-        .mark_bar(height=3)
+        .mark_bar(orient="horizontal", height=3.4)
         .encode(
-            x=alt.X("people:Q", title="people", axis=alt.Axis(format="~s", labelExpr=_UNSIGNED)),
-            y=alt.Y("age:Q", title="age (85 stands for 85 and over)"),
+            x=alt.X("people:Q", stack=None, axis=alt.Axis(format="~s", labelExpr=_UNSIGNED)),
+            y=alt.Y(
+                "age:Q",
+                title="age (85 stands for 85 and over)",
+                scale=alt.Scale(domain=[-1, 87], nice=False),
+            ),
             # Blue and orange of Okabe and Ito: apart for every kind of colour vision.
             color=alt.Color("sex:N", scale=alt.Scale(range=["#E69F00", "#0072B2"])),
         )
