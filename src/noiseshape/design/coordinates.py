@@ -10,8 +10,8 @@ import scipy.linalg as sl
 from .._checks import Floats
 from ..errors import InvalidInput
 from .certificate import Neighbours
-from .reduce import Reduced, reduce
-from .sides import Pairs, Side, Units, Vectors
+from .reduce import Ints, Reduced, reduce
+from .sides import Pairs, Side, Units, UnitsAnd, Vectors
 
 # A direction of the workload (rows scaled to length one) below this share of the largest is none.
 RANK_TOLERANCE = 1e-12
@@ -21,6 +21,9 @@ BASIS_TOLERANCE = 1e-12
 
 # Beyond this many cells (d^2/2 pairs) a design for replace has the shape of one for add-remove.
 MOST_PAIRED = 256
+# Up to this share of cells that depend on the others, the others are the basis: the iteration then
+# treats most people as unit vectors, which saves it a third.
+FEW = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,9 +90,17 @@ def coordinates(
     if basis is not None:
         B = _checked(basis, W)[:, reduced.representatives]
         return Coordinates(reduced, Vectors(B.T.copy()), Vectors(_solved(scaled, B)), B, none)
-    Q = row_space(scaled)
-    if Q is None:
-        return Coordinates(reduced, Units(scaled.shape[1]), Vectors(scaled), None, none)
+    chosen, X = spanning_columns(scaled)
+    k, d = len(chosen), scaled.shape[1]
+    if k == d:
+        return Coordinates(reduced, Units(d), Vectors(scaled), None, none)
+    B = _on_cells(chosen, X)
+    if d - k <= FEW * k:
+        others = np.setdiff1d(np.arange(d), chosen)
+        people = UnitsAnd(chosen, others, np.ascontiguousarray(X.T))
+        return Coordinates(reduced, people, Vectors(scaled[:, chosen]), B, none)
+    # Many dependent cells: no structure to use, and an orthonormal basis is the best conditioned.
+    Q = np.linalg.qr(B.T)[0]
     return Coordinates(reduced, Vectors(Q), Vectors(scaled @ Q), Q.T, none)
 
 
@@ -97,9 +108,8 @@ def _paired(reduced: Reduced, scaled: Floats) -> Coordinates:
     """Coordinates under replace: only differences of columns matter, so take the last one off."""
     last = scaled[:, -1]
     differences = scaled[:, :-1] - last[:, None]
-    Q = row_space(differences)
-    L = differences if Q is None else differences @ Q
-    B = np.eye(differences.shape[1]) if Q is None else Q.T
+    chosen, X = spanning_columns(differences)
+    L, B = differences[:, chosen], _on_cells(chosen, X)
     points = np.vstack([B.T, np.zeros(len(B))])
     # scaled = L (B, 0) + last 1^T: what of ``last`` L does not span needs the number of people.
     shift = sl.lstsq(L, last, check_finite=False)[0] if L.size else np.zeros(len(B))
@@ -110,7 +120,22 @@ def _paired(reduced: Reduced, scaled: Floats) -> Coordinates:
 
 
 def row_space(W: Floats) -> Floats | None:
-    """Return an orthonormal basis (d, k) of the rows of ``W``, or None if they span everything.
+    """Return an orthonormal basis (d, k) of the rows of ``W``, or None if they span everything."""
+    chosen, X = spanning_columns(W)
+    return None if len(chosen) == W.shape[1] else np.linalg.qr(_on_cells(chosen, X).T)[0]
+
+
+def _on_cells(chosen: Ints, X: Floats) -> Floats:
+    """Return the basis (k, d) whose coordinates are the ``chosen`` cells."""
+    k, d = len(chosen), len(chosen) + X.shape[1]
+    B = np.zeros((k, d))
+    B[np.arange(k), chosen] = 1.0
+    B[:, np.setdiff1d(np.arange(d), chosen)] = X
+    return B
+
+
+def spanning_columns(W: Floats) -> tuple[Ints, Floats]:
+    """Return ``k`` columns that span all, in order, and the others' coordinates (k, d - k) in them.
 
     Numerical rank: rows are scaled to length one, and what pivoted QR finds below
     :data:`RANK_TOLERANCE` of the largest is taken as zero.
@@ -119,13 +144,13 @@ def row_space(W: Floats) -> Floats | None:
     lengths = np.linalg.norm(W, axis=1)
     rows = W / np.where(lengths > 0, lengths, 1.0)[:, None]
     if m >= d > 0 and _surely_full_rank(rows.T @ rows):
-        return None
-    if not np.any(lengths):
-        return np.zeros((d, 0))
-    Q, R, _ = sl.qr(rows.T, mode="economic", pivoting=True, check_finite=False)
+        return np.arange(d), np.zeros((d, 0))
+    R, pivots = sl.qr(rows, mode="r", pivoting=True, overwrite_a=True, check_finite=False)
     diagonal = np.abs(R.diagonal())
-    k = int(np.count_nonzero(diagonal > RANK_TOLERANCE * diagonal[0]))
-    return None if k == d else np.ascontiguousarray(Q[:, :k])
+    k = int(np.count_nonzero(diagonal > RANK_TOLERANCE * diagonal[0])) if diagonal.any() else 0
+    X = sl.solve_triangular(R[:k, :k], R[:k, k:], check_finite=False) if k else R[:0, k:]
+    chosen, others = np.argsort(pivots[:k]), np.argsort(pivots[k:])
+    return pivots[:k][chosen], X[np.ix_(chosen, others)]
 
 
 def _surely_full_rank(gram: Floats) -> bool:

@@ -71,14 +71,16 @@ def evaluate(people: Side, queries: Side, p: Floats, q: Floats) -> State | None:
         G *= C
         G *= C[:, None]
     else:
-        G = _times(C, _times(C, G, trans=True), right=True)
-    # evd is the fastest LAPACK driver here: 154 ms at k = 1024 on one core, evr 173.
-    lam, V = sl.eigh(G, driver="evd", overwrite_a=True, check_finite=False)
-    del G
-    sigma = np.sqrt(np.maximum(lam, 0.0))
+        G, _ = sl.lapack.dsygst(G.T, C, itype=3, lower=1, overwrite_a=1)
+    sigma, V = _eigen(G)
     small = int(np.searchsorted(sigma, SQUARED_AWAY * sigma[-1]))
     if small:
-        V[:, :small], sigma[:small] = _resolved(queries, q, C, V[:, :small])
+        part = np.empty((queries.n, small))
+        queries.rows(C[:, None] * V[:, :small] if diagonal else C @ V[:, :small], part)
+        part *= np.sqrt(q)[:, None]
+        sigma[:small], turn = _resolve(part)
+        V[:, :small] = V[:, :small] @ turn
+    del G
     F = float(sigma.sum())
     if not (np.isfinite(F) and F > 0):
         return None
@@ -111,19 +113,25 @@ def _times(C: Floats, X: Floats, *, trans: bool = False, right: bool = False) ->
     return result
 
 
-def _resolved(queries: Side, q: Floats, C: Floats, V: Floats) -> tuple[Floats, Floats]:
-    """Return the small right singular vectors and values of ``K = diag(q)^1/2 L C``, resolved.
+def _eigen(G: Floats) -> tuple[Floats, Floats]:
+    """Return the singular values, ascending, and right singular vectors of ``K``, ``G = K^T K``."""
+    # evd is the fastest LAPACK driver here: 154 ms at k = 1024 on one core, evr 173.
+    lam, V = sl.eigh(G, driver="evd", overwrite_a=True, check_finite=False)
+    return np.sqrt(np.maximum(lam, 0.0)), V
 
-    Eigenvectors of ``K^T K`` hold their span to full accuracy but mix below it; an SVD of ``K``
-    on that span alone tells them apart, down to ``eps`` times the largest of the small.
+
+def _resolve(part: Floats) -> tuple[Floats, Floats]:
+    """Return the singular values and right singular vectors of ``part``, however small.
+
+    Eigenvectors of a Gram matrix hold the span of small singular values to full accuracy but mix
+    below it; the Gram matrix on that span alone, formed from its own columns, tells them apart.
     """
-    rows = np.empty((queries.n, V.shape[1]))
-    queries.rows(C[:, None] * V if C.ndim == 1 else C @ V, rows)
-    rows *= np.sqrt(q)[:, None]
-    _, values, turn = np.linalg.svd(rows, full_matrices=False)
-    if len(values) < V.shape[1]:  # fewer queries than small directions: the rest are zero
-        return V, np.zeros(V.shape[1])
-    return V @ turn[::-1].T, values[::-1]
+    sigma, V = _eigen(part.T @ part)
+    small = int(np.searchsorted(sigma, SQUARED_AWAY * sigma[-1]))
+    if small:
+        sigma[:small], turn = _resolve(part @ V[:, :small])
+        V[:, :small] = V[:, :small] @ turn
+    return sigma, V
 
 
 def multiplied(state: State, *, both: bool) -> tuple[Floats, Floats]:

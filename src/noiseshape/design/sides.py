@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from .._checks import Floats
 from .certificate import pairs
+from .reduce import Ints
 
 Flags = NDArray[np.bool_]
 
@@ -70,6 +71,53 @@ class Units:
     def rows(self, T: Floats, out: Floats) -> None:
         """Write the vectors after ``T`` to ``out``."""
         out[:] = T
+
+
+@dataclass(frozen=True, eq=False)
+class UnitsAnd:
+    """The unit vectors and a few more: people when ``k`` of the cells are the basis.
+
+    Attributes
+    ----------
+    own : (k,)
+        Positions of the unit vectors, in the order of coordinates.
+    others : (n - k,)
+        Positions of the rest.
+    X : (n - k, k)
+        The rest.
+    """
+
+    own: Ints
+    others: Ints
+    X: Floats
+
+    @property
+    def n(self) -> int:
+        """How many vectors."""
+        return len(self.own) + len(self.others)
+
+    @property
+    def k(self) -> int:
+        """In how many coordinates."""
+        return len(self.own)
+
+    def gram(self, weights: Floats) -> Floats:
+        """Return the weighted Gram matrix."""
+        total: Floats = self.X.T @ (weights[self.others, None] * self.X)
+        total[np.diag_indices(self.k)] += weights[self.own]
+        return total
+
+    def forms(self, T: Floats) -> Floats:
+        """Return squared lengths after ``T``."""
+        lengths = np.empty(self.n)
+        lengths[self.own] = np.einsum("ij,ij->i", T, T)
+        lengths[self.others] = ((self.X @ T) ** 2).sum(axis=1)
+        return lengths
+
+    def rows(self, T: Floats, out: Floats) -> None:
+        """Write the vectors after ``T`` to ``out``."""
+        out[self.own] = T
+        out[self.others] = self.X @ T
 
 
 @dataclass(frozen=True, eq=False)
