@@ -277,7 +277,7 @@ class Ledger:
         genesis = _Genesis.new(budget, people, vintage)
         _claim(path)
         try:
-            with _ONE_AT_A_TIME, _plainly(path), closing(_connect(path)) as connection:
+            with _ONE_AT_A_TIME, _connected(path) as connection:
                 _log_ahead(connection, path)
                 _write_genesis(connection, genesis)
         except BaseException:
@@ -335,11 +335,12 @@ class Ledger:
             The ledger is missing, altered, locked or cannot be written.
         """
         self._check(charge)
+        terms = _fields(charge)  # before the lock: a second for a profile of a million cells
         with _ONE_AT_A_TIME:
             with _transaction(self._path, "IMMEDIATE") as connection:
                 before = self._catch_up(connection)
                 after = self._within_cap(before, charge)
-                fields = (before.number + 1, _utc_now(), *_fields(charge), before.head)
+                fields = (before.number + 1, _utc_now(), *terms, before.head)
                 row = (*fields, _digest(*fields))
                 _insert(connection, "entry", row)
             self._book = after.at(row)  # committed, and not before
@@ -541,7 +542,7 @@ def _profile(profile: Profile | None) -> str | None:
     """Write units over a power of two, with runs counted: profiles of marginals are constant."""
     if profile is None:
         return None
-    runs = ((unit, len(list(same))) for unit, same in groupby(profile.units))
+    runs = ((unit, sum(1 for _ in same)) for unit, same in groupby(profile.units))
     return f"{profile.exponent:x}: " + " ".join(f"{unit:x}*{count:x}" for unit, count in runs)
 
 
@@ -727,25 +728,32 @@ def _log_ahead(connection: sqlite3.Connection, path: Path) -> None:
 @contextmanager
 def _transaction(path: Path, kind: str) -> Iterator[sqlite3.Connection]:
     """Open the ledger for one transaction: committed at the end of the block, or not at all."""
-    with _ONE_AT_A_TIME, _plainly(path):
+    with _ONE_AT_A_TIME:
         _check_file(path)
-        with closing(_connect(path)) as connection:
+        with _connected(path) as connection:
             _identify(connection, path)
             connection.execute(f"BEGIN {kind}")
             yield connection
             connection.execute("COMMIT")
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+@contextmanager
+def _connected(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open the file for the block, and replace what SQLite says by one sentence on the ledger."""
     # mode=rw: SQLite must never make the file. Commits are ours to state (isolation_level).
-    connection = sqlite3.connect(
-        f"{path.as_uri()}?mode=rw", uri=True, timeout=_PATIENCE, isolation_level=None
-    )
-    # A debit is on the disk when it returns: a release follows it. (fullfsync: macOS needs it.)
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA fullfsync = ON")
-    connection.execute("PRAGMA cell_size_check = ON")
-    return connection
+    uri = f"{path.as_uri()}?mode=rw"
+    try:
+        with closing(
+            sqlite3.connect(uri, uri=True, timeout=_PATIENCE, isolation_level=None)
+        ) as connection:
+            # A debit is on the disk when it returns: a release follows it. (macOS: fullfsync.)
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA fullfsync = ON")
+            connection.execute("PRAGMA cell_size_check = ON")
+            yield connection
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        # (UnicodeDecodeError: sqlite3 fails to decode SQLite's own message on a damaged file.)
+        raise _sentence(path, error) from None
 
 
 def _check_file(path: Path) -> None:
@@ -790,16 +798,7 @@ def _identify(connection: sqlite3.Connection, path: Path) -> None:
     _log_ahead(connection, path)
 
 
-@contextmanager
-def _plainly(path: Path) -> Iterator[None]:
-    """Replace what SQLite says by one sentence on the ledger."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise _sentence(path, error) from None
-
-
-def _sentence(path: Path, error: sqlite3.Error) -> LedgerError:
+def _sentence(path: Path, error: Exception) -> LedgerError:
     # The low byte is the kind; the rest, details. Errors of decoding text carry no code.
     match getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED | sqlite3.SQLITE_PROTOCOL:
