@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from operator import mul
 from time import perf_counter
 
 import numpy as np
@@ -29,10 +31,10 @@ def main() -> None:
         column = fmpz_mat([[int(v)] for v in x])
         plain = wide @ x.astype(object)
         times = [
-            milliseconds(lambda x=x: product(A, x)),
-            milliseconds(lambda x=x: wide @ x.astype(object)),
-            milliseconds(lambda column=column: matrix * column),
-            milliseconds(lambda x=x: floats @ x.astype(np.float64)),
+            milliseconds(partial(product, A, x)),
+            milliseconds(partial(np.matmul, wide, x.astype(object))),
+            milliseconds(partial(mul, matrix, column)),
+            milliseconds(partial(np.matmul, floats, x.astype(np.float64))),
         ]
         exact = bool((product(A, x).astype(object) == plain).all())
         print(
@@ -41,7 +43,7 @@ def main() -> None:
         )
         print(f" {exact!s:>6}")
     print("(flint: the product alone; making its matrix from the array takes", end=" ")
-    print(f"{milliseconds(lambda: fmpz_mat(A.tolist())):.0f} ms.)\n")
+    print(f"{milliseconds(partial(fmpz_mat, A.tolist())):.0f} ms.)\n")
     print("Rounding a strategy for d prefixes to integers: seconds, bits of sigma, loss in mu.")
     for d in (64, 256, SIZE):
         W = np.tril(np.ones((d, d)))

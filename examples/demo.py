@@ -113,7 +113,7 @@ def _draw(release: ns.Release, path: Path) -> bool:
     for row in rows:
         row["people"] *= -1 if row["sex"] == "male" else 1
     chart = (
-        alt.Chart(alt.Data(values=rows), title="Released population by age and sex, US 2019")
+        alt.Chart(alt.InlineData(values=rows), title="Released population by age and sex, US 2019")
         .mark_bar(orient="horizontal", height=3.4)
         .encode(
             x=alt.X("people:Q", stack=None, axis=alt.Axis(format="~s", labelExpr=_UNSIGNED)),

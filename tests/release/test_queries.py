@@ -18,8 +18,8 @@ def asked():
 def test_targets_are_variances():
     queries = asked()
     assert queries.variance == pytest.approx([4, 1, 4, 9, 1])
-    assert queries.names == ["total", "cells", "cells", "cells", "half"]
-    assert queries.labels == ["", "a", "b", "c", ""]
+    assert queries.names == ("total", "cells", "cells", "cells", "half")
+    assert queries.labels == ("", "a", "b", "c", "")
     assert queries.matrix.shape == (5, 3)
 
 

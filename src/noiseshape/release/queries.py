@@ -158,14 +158,14 @@ class Queries:
         return self.queries
 
     @property
-    def names(self) -> list[str]:
+    def names(self) -> tuple[str, ...]:
         """The query that each of the m rows belongs to."""
-        return [query.name for query in self.queries for _ in query.labels]
+        return tuple(query.name for query in self.queries for _ in query.labels)
 
     @property
-    def labels(self) -> list[str]:
+    def labels(self) -> tuple[str, ...]:
         """The label of each of the m rows within its query."""
-        return [label for query in self.queries for label in query.labels]
+        return tuple(label for query in self.queries for label in query.labels)
 
     @property
     def domain(self) -> str:
