@@ -118,7 +118,7 @@ def history(file: File, as_json: AsJson = False) -> None:
     """List every release that was paid for: when, who, what, and its cost."""
     with _plainly():
         entries = Ledger.open(file).history()
-        rows = [
+        rows: list[dict[str, Any]] = [
             {
                 "entry": e.number,
                 "when": e.when,
@@ -137,7 +137,7 @@ def history(file: File, as_json: AsJson = False) -> None:
             typer.echo(f"{file}: nothing was released yet.")
         else:
             shown = ("entry", "when", "who", "what", "mu", "rho")
-            columns = {name: [row[name] for row in rows] for name in shown}
+            columns: dict[str, Any] = {name: [row[name] for row in rows] for name in shown}
             columns["hash"] = [row["hash"][:12] for row in rows]
             typer.echo(Table(columns))
 
