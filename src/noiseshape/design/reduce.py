@@ -186,12 +186,13 @@ def _hashes(rows: Floats, among: Ints) -> NDArray[np.uint64]:
     hashes = np.empty(len(among), dtype=np.uint64)
     for start in range(0, len(among), BLOCK):
         block = np.ascontiguousarray(rows[among[start : start + BLOCK]]) + 0.0  # -0.0 is 0.0
-        hashes[start : start + BLOCK] = (block.view(np.uint64) * multipliers).sum(axis=1)
+        # Small integers as doubles are zero in their lower bits: mix before multiplying.
+        hashes[start : start + BLOCK] = (_mix(block.view(np.uint64)) * multipliers).sum(axis=1)
     return hashes
 
 
 def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Scatter small integers over 64 bits (the finaliser of SplitMix64)."""
+    """Scatter any bits over all 64 (the finaliser of SplitMix64)."""
     x = x * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
