@@ -6,9 +6,7 @@ from numpy.typing import ArrayLike
 
 from noiseshape._checks import Floats
 from noiseshape.design import Design
-from noiseshape.design.sm2 import Model, Options, solve
-
-PUBLISHED = Options(rebase=False)
+from noiseshape.design.sm2 import PUBLISHED, Model, Options, solve
 
 
 def descent(

@@ -19,10 +19,12 @@ from noiseshape.design.hierarchy import hierarchy
 from noiseshape.design.identity import identity
 from noiseshape.errors import InvalidInput, NoiseshapeError
 
+TARGETS = np.array([1.0, 4, 2, 9, 1, 3])
+
 
 @pytest.fixture(scope="module")
 def comparison() -> Comparison:
-    return compare(*prefixes(6), designs=list(DESIGNS))
+    return compare(prefixes(6)[0], TARGETS, designs=list(DESIGNS))
 
 
 def test_every_design_spends_the_same(comparison):
@@ -48,7 +50,7 @@ def test_least_total_error_is_that_of_total(comparison):
 
 
 def test_numbers_agree_with_a_slow_computation(comparison):
-    W, c = prefixes(6)
+    W, c = prefixes(6)[0], TARGETS
     for row, design in zip(comparison.rows(), comparison.designs.values(), strict=True):
         weights = np.ones(6) / 6
         achieved = recompute(W, c, weights, weights, design.A)[1]  # alpha = mu^2 times worst ratio
@@ -176,6 +178,11 @@ def test_ticks_are_few_true_and_complete(seed, n):
     if n <= 100:  # none is left out: every ratio has a tick within its share
         nearest = np.abs(np.log(ratios)[:, None] - np.log(ticks)).min(axis=1)
         assert nearest.max() <= SAME * 1.01
+
+
+def test_near_equal_ratios_are_one_tick_but_both_ends_are_kept():
+    assert _ticks(np.array([1.0, 1.0001, 1.0002])) == [1.0, 1.0002]
+    assert len(_ticks(np.linspace(2.0, 2.001, 50))) <= 3
 
 
 # ---- bad input ----------------------------------------------------------------------------------

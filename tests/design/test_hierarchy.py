@@ -12,13 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noiseshape.design.hierarchy import (
+    _least_branching,
     average_range_variance,
     hierarchy,
     optimal_branching,
     tree,
     two_level_tree,
 )
-from noiseshape.errors import InvalidInput, NoiseshapeError
+from noiseshape.errors import InvalidInput, NoiseshapeError, TooLarge
 
 
 def all_ranges(d: int) -> np.ndarray:
@@ -119,6 +120,19 @@ def test_optimal_branching_is_the_best_of_complete_trees(d):
     assert variance(best) == pytest.approx(min(variance(b) for b in range(2, d + 1)))
 
 
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(d=st.integers(1, 10**6), height=st.integers(1, 20))
+def test_least_branching_is_the_least(d, height):
+    b = _least_branching(d, height)
+    assert b**height >= d
+    assert b == 2 or (b - 1) ** height < d
+
+
+@pytest.mark.parametrize(("d", "height", "b"), [(27, 3, 3), (125, 3, 5), (10**6, 6, 10)])
+def test_least_branching_of_exact_powers(d, height, b):
+    assert _least_branching(d, height) == b
+
+
 @pytest.mark.parametrize(("d", "b"), [(1, 2), (2, 2), (4, 4), (16, 4), (64, 2), (256, 2)])
 def test_optimal_branching_examples(d, b):
     assert optimal_branching(d) == b
@@ -186,6 +200,12 @@ def test_all_attributes_are_ordered_unless_told():
 def test_bad_trees_are_refused(bad, words):
     with pytest.raises(InvalidInput, match=words):
         hierarchy(*prefixes(4), **bad)
+
+
+def test_a_strategy_too_large_for_memory_is_refused_before_it_is_formed():
+    sizes = (2,) * 13  # 3^13 nodes over 2^13 cells: 300 GB
+    with pytest.raises(TooLarge, match=r"1594323 nodes over 8192 cells needs about 313.5 GB"):
+        hierarchy(np.ones((1, 2**13)), 1, sizes=sizes)
 
 
 def test_bad_workloads_are_refused():

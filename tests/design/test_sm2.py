@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from noiseshape.design import Design
 from noiseshape.design.certificate import recompute
 from noiseshape.design.sm2 import (
+    PUBLISHED,
     Model,
     Options,
     Point,
     Problem,
     conjugate_gradients,
+    initial_covariance,
     line_search,
     sm2,
     softmax,
@@ -26,7 +28,6 @@ from noiseshape.design.sm2 import (
 from noiseshape.design.solve import Progress
 from noiseshape.errors import InvalidInput, NoiseshapeError, NotSpanned
 
-PUBLISHED = Options(rebase=False)
 # FFU Table 2, to six digits.
 PREFIX_ALPHA = {2: 1.33333, 4: 1.75860, 8: 2.28156, 16: 2.90525, 64: 4.45787}
 T1, T2 = 1.7, 2.3
@@ -176,6 +177,23 @@ def test_softmax_lies_within_log_n_over_t_above_the_maximum():
         assert 3.0 <= top <= 3.0 + np.log(4) / t
         assert weights.sum() == pytest.approx(1)
     assert softmax(z, 1.0)[0] == pytest.approx(np.log(np.exp(z).sum()))
+
+
+def test_the_start_just_meets_its_targets():
+    rng = np.random.default_rng(5)
+    W, c, Q = rng.normal(size=(6, 4)), rng.uniform(1, 9, size=6), rng.normal(size=(7, 4))
+    B = np.triu(np.ones((4, 4)))
+    S = initial_covariance(W, c, B, Q)
+    # Independent noise on Q, rebuilt by least squares, at the scale where the worst query is at
+    # 99 % of its target; in another basis, and of another shape than printed.
+    R = W @ np.linalg.pinv(Q)
+    covariance = R @ R.T * (0.99 / ((R**2).sum(axis=1) / c).max())
+    L = W @ np.linalg.inv(B)
+    np.testing.assert_allclose(L @ S @ L.T, covariance, atol=1e-12)
+    assert (np.diag(L @ S @ L.T) / c).max() == pytest.approx(0.99)
+    pinv = np.linalg.pinv(Q)
+    printed = 0.99 * (c[:4] / np.diag(pinv @ pinv.T)).min() * pinv @ pinv.T
+    assert abs((np.diag(L @ printed @ L.T) / c).max() - 0.99) > 0.1
 
 
 def test_softmax_does_not_overflow():

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._checks import Floats
-from ..errors import InvalidInput
+from ..errors import InvalidInput, TooLarge
 from .design import Design
-from .fit import workload
+from .fit import _free_memory, workload
 
 
 def hierarchy(
@@ -66,6 +66,7 @@ def hierarchy(
         _factor(size, tree=is_ordered, branching=branching, two_level=two_level)
         for size, is_ordered in zip(sizes, ordered, strict=True)
     ]
+    _check_memory(math.prod(len(factor) for factor in factors), W.shape[1])
     A = factors[0]
     for factor in factors[1:]:
         A = np.kron(A, factor).astype(np.float64)
@@ -129,6 +130,17 @@ def _mean_kept(d: int, s: int) -> float:
     product = (s * (s - 1) / 2) ** 2  # sums over pairs of min, max, and min times max = u v
     pairs = (a + 1) * (d - a) * s**2 - (a + 1) * most + (d - a) * least - product
     return float(pairs.sum()) / s / (d * (d + 1) / 2)
+
+
+def _check_memory(rows: int, d: int) -> None:
+    """Refuse a strategy that would not fit, before it is formed: A, its QR, and room to work."""
+    needed, free = 3 * 8 * rows * d, _free_memory()
+    if needed > free:
+        raise TooLarge(
+            f"A hierarchy of {rows} nodes over {d} cells needs about {needed / 1e9:.1f} GB and "
+            f"{free / 1e9:.1f} GB are free: leave attributes out, or use marginals, whose design "
+            "never forms the table."
+        )
 
 
 def _factor(size: int, *, tree: bool, branching: int | None, two_level: bool) -> Floats:
