@@ -439,6 +439,13 @@ def test_a_missing_file_is_an_error_and_never_a_new_budget(path, ending):
     assert not path.exists()
 
 
+def test_a_file_that_vanishes_as_it_is_opened_is_not_made(path, monkeypatch):
+    monkeypatch.setattr(module, "_check_file", lambda path: None)  # it was there just now
+    with pytest.raises(LedgerError, match="cannot be opened"):
+        Ledger.open(path)
+    assert not path.exists()
+
+
 def test_a_file_that_vanishes_is_missing(four):
     four.path.unlink()
     for ask in (four.spent, four.history, lambda: four.debit(charge())):
@@ -645,6 +652,7 @@ def test_the_list_of_columns_is_whole(four, raw):
         "CREATE TRIGGER undo AFTER INSERT ON entry BEGIN DELETE FROM entry WHERE number > 4; END",
         "ALTER TABLE entry ADD COLUMN more TEXT",
         "ALTER TABLE entry RENAME TO entries",
+        "ALTER TABLE entry RENAME COLUMN who TO whom",
         "DROP TABLE entry",
     ],
 )
@@ -849,6 +857,22 @@ def test_flips_within_what_rows_say_are_all_found(sample, path):
         changed = bytearray(data)
         changed[place] ^= 1
         assert found_or_unchanged(bytes(changed), sample, path)
+
+
+def test_damage_to_what_holds_the_rows_is_found(sample, path):
+    data, _ = sample
+    changed = bytearray(data)
+    changed[39] += 1  # SQLite would one day write an entry to a free page that is not there
+    path.write_bytes(changed)
+    with pytest.raises(LedgerAltered, match="the file is damaged"):
+        Ledger.open(path)
+
+
+def test_damage_that_breaks_sqlites_own_messages_is_found(sample, path):
+    data, _ = sample
+    changed = bytearray(data)
+    changed[data.index(b"genesis")] ^= 128  # the name of a table is no longer text
+    assert found_or_unchanged(bytes(changed), sample, path)
 
 
 # Threads, forks, races and kills.
