@@ -284,7 +284,6 @@ def plan(
         Examples
         --------
         >>> import numpy as np
-    from numpy.typing import ArrayLike
         >>> asked = Queries(4).ask("prefixes", np.tril(np.ones((4, 4))), stderr=1)
         >>> made = plan(asked, gap=1e-6)
         >>> round(made.cost.mu**2, 4), made.k <= 1

@@ -215,10 +215,11 @@ def _given(text: str) -> list[str]:
 
 
 def _short(value: Any) -> str:
-    """Return a value for the screen: six digits of a float, text on one line."""
+    """Return a value for the screen: six digits or all whole ones of a float, text on one line."""
     if isinstance(value, float):
-        whole = value.is_integer() and abs(value) < 1e15
-        return str(int(value)) if whole else f"{value:.6g}"
+        if 1e5 <= abs(value) < 1e15:
+            return f"{value:,.0f}"  # counts of people are not read in powers of ten
+        return str(int(value)) if value.is_integer() and abs(value) < 1e5 else f"{value:.6g}"
     return _printable(value) if isinstance(value, str) else str(value)
 
 
