@@ -103,6 +103,7 @@ class TestRefusalsSpendNothing:
         ([1, 2, 3, 4], {"out": "."}, InvalidInput, "exists"),
         ([1, 2, 3, 4], {"out": "no/such/folder"}, InvalidInput, "not a folder"),
         ([1, 2, 3, 4], {"ledger": "none.db"}, LedgerMissing, "no ledger"),
+        ([1, 2, 3, 4], {"vintage": "v2"}, InvalidInput, "vintage 'v2', and the ledger of 'v1'"),
         ([1, 2, 3, 4], {"who": "two\nlines"}, InvalidInput, "one line"),
     )
 

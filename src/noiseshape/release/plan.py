@@ -176,6 +176,7 @@ class Plan:
         out: str | os.PathLike[str] | None = None,
         who: str = "",
         what: str = "",
+        vintage: str | None = None,
         unrecorded: bool = False,
         resume: int | None = None,
     ) -> Release:
@@ -193,6 +194,7 @@ class Plan:
             out=out,
             who=who,
             what=what,
+            vintage=vintage,
             unrecorded=unrecorded,
             resume=resume,
         )

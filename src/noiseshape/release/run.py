@@ -44,6 +44,7 @@ def run(
     out: str | os.PathLike[str] | None = None,
     who: str = "",
     what: str = "",
+    vintage: str | None = None,
     unrecorded: bool = False,
     resume: int | None = None,
 ) -> Release:
@@ -61,6 +62,9 @@ def run(
         Folder to publish in; it must not exist yet. Without one, the result is only returned.
     who, what
         Words for the ledger's history: who releases, and what.
+    vintage
+        The custodian's label of this data; one that is not the ledger's is refused, since
+        profiles add cell by cell only over one frozen body of data.
     unrecorded
         Release without a ledger. The provenance will say so.
     resume
@@ -77,6 +81,11 @@ def run(
         stamp, when = None, _now()
     else:
         book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+        if vintage is not None and vintage != book.vintage:
+            raise InvalidInput(
+                f"the data is of vintage {vintage!r}, and the ledger of {book.vintage!r}: pay from "
+                "the ledger of this vintage, or make one that covers both without a vintage."
+            )
         charge = _charge(plan, who, what)
         entry = book.debit(charge) if resume is None else _entry(book, resume, charge)
         stamp, when = Stamp(entry.number, entry.hash), entry.when
