@@ -61,14 +61,15 @@ def age_pyramids() -> Workload:
 
 
 def marginals(attributes: int, way: int, levels: int = 2) -> Workload:
-    """The ``way``-way marginals (1, or 2 with the first attribute) of FFU 7.6.
+    """Marginals of FFU 7.6: one-way, or two-way with the first attribute (``way`` = 1 or 2).
 
     The ``i``-th marginal has target ``i`` for each of its cells.
     """
-    rows, c = [], []
     sets = [(i,) for i in range(attributes)] if way == 1 else [(0, i) for i in range(1, attributes)]
+    rows: list[Floats] = []
+    c: list[float] = []
     for target, kept in enumerate(sets, start=1):
-        block = np.ones((1, 1))
+        block: Floats = np.ones((1, 1))
         for i in range(attributes):
             block = np.kron(block, np.eye(levels) if i in kept else np.ones((1, levels)))
         rows.append(block)

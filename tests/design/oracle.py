@@ -19,8 +19,14 @@ def least_cost(W, c, neighbours="add-remove", caps=None):
     if neighbours == "replace":
         i, j = np.triu_indices(B.shape[1], 1)
         B = B[:, i] - B[:, j]
+    if not B.shape[1]:  # one cell: nobody can be replaced by another
+        return 0.0
     caps = np.full(B.shape[1], np.inf) if caps is None else caps
-    X, P, t = cp.Variable((k, k), symmetric=True), cp.Variable((k, k), symmetric=True), cp.Variable()
+    X, P, t = (
+        cp.Variable((k, k), symmetric=True),
+        cp.Variable((k, k), symmetric=True),
+        cp.Variable(),
+    )
     constraints = [cp.bmat([[X, np.eye(k)], [np.eye(k), P]]) >> 0]
     constraints += [
         cp.trace(np.outer(b, b) @ P) <= (t if np.isinf(cap) else cap)

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.design.workloads import random_workload
 
 from noiseshape.design import Design
 from noiseshape.errors import InvalidInput, NotSpanned
-
-from tests.design.workloads import random_workload
 
 seeds = st.integers(0, 10_000)
 quietly = settings(deadline=None, derandomize=True, max_examples=60)
@@ -38,9 +37,7 @@ class TestVariances:
     def test_match_the_pseudo_inverse(self, seed):
         W, c = random_workload(seed)
         A = some_strategy(W, seed)
-        np.testing.assert_allclose(
-            Design("x", W, c, A).variances, plain_variances(W, A), rtol=1e-6
-        )
+        np.testing.assert_allclose(Design("x", W, c, A).variances, plain_variances(W, A), rtol=1e-6)
 
     @quietly
     @given(seeds)

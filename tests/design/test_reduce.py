@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.design.workloads import random_workload
 
 from noiseshape.design import Design
 from noiseshape.design.certificate import lower_bound
 from noiseshape.design.reduce import reduce
-
-from tests.design.workloads import random_workload
 
 seeds = st.integers(0, 10_000)
 quietly = settings(deadline=None, derandomize=True, max_examples=60)

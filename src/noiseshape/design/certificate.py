@@ -21,6 +21,7 @@ from ..errors import InvalidInput
 
 Neighbours = Literal["add-remove", "replace"]
 
+COST = "privacy cost mu^2 for these targets"
 EPS = float(np.finfo(np.float64).eps)
 # A tiny p may be left out of a lower bound (F only falls): under replace most of the d^2/2 pairs
 # carry no weight, and without them the bound at d = 256 takes a hundredth of the time.
@@ -78,7 +79,7 @@ class Certificate:
     seconds: float = 0.0
     reason: str = ""
     neighbours: Neighbours = "add-remove"
-    covers: str = "privacy cost mu^2 for these targets"
+    covers: str = COST
     levels: tuple[Level, ...] = ()
     rank: int = 0
     tolerance: float = 0.0

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from .._checks import Floats, floats, positive
 from ..errors import InvalidInput, NotConverged, TooLarge
-from .certificate import Certificate, Level, Neighbours, lower_bound
+from .certificate import COST, Certificate, Level, Neighbours, lower_bound
 from .coordinates import MOST_PAIRED, RANK_TOLERANCE, Coordinates, coordinates
 from .design import Design
 from .newton import MOST_ACTIVE
@@ -23,6 +23,7 @@ SMALLEST_GAP = 1e-8
 # The first level of a refined design: its cap is that much too high for the others.
 FIRST_GAP = 1e-6
 MAX_ITERATIONS = 500
+TOTAL = "total of weighted variances times mu^2"
 OnGap = Literal["raise", "label"]
 
 
@@ -129,7 +130,7 @@ def designed(
     without, it is ``mu**2`` at the targets.
     """
     if space.queries.k == 0:
-        return _free(name, W, c, space, options)
+        return _free(name, W, c, space, options, COST if weights is None else TOTAL)
     design, iterations, reason = _certified(name, W, c, space, options, weights)
     certificate = design.certificate
     assert certificate is not None
@@ -197,10 +198,12 @@ def _certified(
         design = Design(name, W, c, A, full_p, full_q, None, neighbours).meeting_targets()
         error = 1.0 if weights is None else float(weights @ design.variances)
         certificate = Certificate(
-            lower * factor, design.alpha * error, neighbours=neighbours, levels=levels
+            lower * factor,
+            design.alpha * error,
+            neighbours=neighbours,
+            covers=COST if weights is None else TOTAL,
+            levels=levels,
         )
-        if weights is not None:
-            certificate = replace(certificate, covers="total of weighted variances times mu^2")
         design = design.certified(certificate)
         wanted /= 4
         if certificate.gap <= options.gap or iterations >= options.max_iterations:
@@ -208,7 +211,9 @@ def _certified(
     return design, iterations, solution.reason
 
 
-def _free(name: str, W: Floats, c: Floats, space: Coordinates, options: Options) -> Design:
+def _free(
+    name: str, W: Floats, c: Floats, space: Coordinates, options: Options, covers: str
+) -> Design:
     """Design a workload of nothing but the number of people, which replace gives away."""
     A = space.strategy(np.zeros((0, 0)), spare=1.0)
     certificate = Certificate(
@@ -217,6 +222,7 @@ def _free(name: str, W: Floats, c: Floats, space: Coordinates, options: Options)
         seconds=time.perf_counter() - options.begun,
         reason="the number of people is public under replace",
         neighbours="replace",
+        covers=covers,
         rank=1,
         tolerance=RANK_TOLERANCE,
     )

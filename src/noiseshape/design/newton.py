@@ -20,13 +20,15 @@ turns the fourfold sum into one Gram matrix, squared entry by entry.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg as sl
 
 from .._checks import Floats
-from .reduce import Ints
+
+Solver = Callable[[Floats], Floats]
 
 MOST_TERMS = 40
 
@@ -58,8 +60,11 @@ CAREFUL = Precision(kernel=1e-3, single=False, jitter=1e-13)
 # A multiplier whose own curvature is below this share of its diagonal is taken as independent of
 # the others: a third of the queries, typically, and so half of the time.
 LOOSE = 0.01
-# Never more multipliers than this (or four for each coordinate) in one matrix.
+# Never more multipliers than this (or four for each coordinate) in one matrix. Where more count,
+# as pairs do under replace, that matrix leads conjugate gradients to this accuracy.
 MOST_ACTIVE = 2000
+CONJUGATE = 0.03
+MOST_CONJUGATE = 30
 BLOCK = 256
 
 
@@ -100,17 +105,30 @@ def direction(
     a, e = program.a, program.e
     terms = [term.astype(Z.dtype) for term in cauchy_terms(sigma, precision.kernel)]
     curved = u * _own_curvature(Z, terms)
-    active = _active(curved / (curved + s), most=max(MOST_ACTIVE, 4 * len(sigma)))
-    nu = float((u * e) @ G / (u @ e))
-    right = np.stack([G - a - nu * e + tau / u, e], axis=1)
-    solved = right * (u / (curved + s))[:, None]
-    diagonal = (curved * (1 + precision.jitter) + s)[active] / u[active]
+    coupling = curved / (curved + s)
+    active = np.flatnonzero(coupling > LOOSE)
+    most = max(MOST_ACTIVE, 4 * len(sigma))
+    crowded = len(active) > most
+    if crowded:
+        active = np.sort(np.argpartition(-coupling, most)[:most])
     chosen = Z if len(active) == len(u) else Z[active]
-    inner = _solve_active(chosen, terms, signs[active], diagonal, right[active])
-    if inner is None:
+    diagonal = (curved * (1 + precision.jitter) + s)[active] / u[active]
+    solve_active = _factored(chosen, terms, signs[active], diagonal)
+    if solve_active is None:
         return None
-    solved[active] = inner
-    x, y = solved.T
+
+    def approximately(right: Floats) -> Floats:
+        solved: Floats = right * u / (curved + s)
+        solved[active] = solve_active(right[active])
+        return solved
+
+    nu = float((u * e) @ G / (u @ e))
+    right = G - a - nu * e + tau / u
+    if crowded:
+        bend = _bending(Z, signs, sigma)
+        x, y = (_conjugate(lambda v: bend(v) + s / u * v, approximately, r) for r in (right, e))
+    else:
+        x, y = approximately(right), approximately(e)
     more_nu = (e @ x - (1 - e @ u)) / (e @ y)
     du = x - more_nu * y
     ds = (tau - u * s - s * du) / u
@@ -127,20 +145,10 @@ def _own_curvature(Z: Floats, terms: list[Floats]) -> Floats:
     return own
 
 
-def _active(coupling: Floats, most: int) -> Ints:
-    """Return the multipliers to solve for together: those that the others can move."""
-    active = np.flatnonzero(coupling > LOOSE)
-    if len(active) > most:
-        active = np.sort(np.argpartition(-coupling, most)[:most])
-    return active
-
-
-def _solve_active(
-    Z: Floats, terms: list[Floats], signs: Floats, diagonal: Floats, right: Floats
-) -> Floats | None:
-    """Solve ``(D Q D + ..) x = right`` with this diagonal, by Cholesky, scaled to unit diagonal."""
+def _factored(Z: Floats, terms: list[Floats], signs: Floats, diagonal: Floats) -> Solver | None:
+    """Return what solves ``(D Q D + ..) x = right`` with this diagonal, by Cholesky."""
     Q = _curvature(Z, terms)
-    scale = 1 / np.sqrt(diagonal)
+    scale = 1 / np.sqrt(diagonal)  # to unit diagonal, whatever the precision
     scaled = (scale * signs).astype(Z.dtype)
     Q *= scaled
     Q *= scaled[:, None]
@@ -150,9 +158,55 @@ def _solve_active(
     factor, failed = potrf(Q.T, lower=0, overwrite_a=1, clean=0)
     if failed:
         return None
-    solved, _ = potrs(factor, (right * scale[:, None]).astype(Z.dtype), lower=0)
-    result: Floats = solved.astype(np.float64) * scale[:, None]
-    return result
+
+    def solve(right: Floats) -> Floats:
+        solved, _ = potrs(factor, (right * scale).astype(factor.dtype), lower=0)
+        result: Floats = solved * scale
+        return result
+
+    return solve
+
+
+def _bending(Z: Floats, signs: Floats, sigma: Floats) -> Solver:
+    """Return the product with ``D Q D``, never formed: ``O(n k^2)``, and the kernel is exact."""
+    kernel = (1 / (sigma[:, None] + sigma)).astype(Z.dtype)
+
+    def product(x: Floats) -> Floats:
+        E = np.zeros((len(sigma), len(sigma)), dtype=Z.dtype)
+        weights = (signs * x).astype(Z.dtype)[:, None]
+        for start in range(0, len(Z), BLOCK):
+            part = slice(start, start + BLOCK)
+            E += (Z[part] * weights[part]).T @ Z[part]
+        E *= kernel
+        bent = np.empty(len(Z))
+        for start in range(0, len(Z), BLOCK):
+            part = slice(start, start + BLOCK)
+            bent[part] = np.einsum("ij,ij->i", Z[part] @ E, Z[part])
+        return signs * bent
+
+    return product
+
+
+def _conjugate(product: Solver, approximately: Solver, right: Floats) -> Floats:
+    """Return ``x`` with ``product(x)`` close to ``right``: preconditioned conjugate gradients."""
+    x = np.zeros_like(right)
+    residual = right.copy()
+    z = approximately(residual)
+    ahead, first = z, float(residual @ z)
+    size = first
+    for _ in range(MOST_CONJUGATE):
+        moved = product(ahead)
+        curvature = float(ahead @ moved)
+        if not curvature > 0:
+            break
+        x = x + size / curvature * ahead
+        residual = residual - size / curvature * moved
+        z = approximately(residual)
+        size, before = float(residual @ z), size
+        if not size > CONJUGATE**2 * first:
+            break
+        ahead = z + size / before * ahead
+    return x
 
 
 def _curvature(Z: Floats, terms: list[Floats]) -> Floats:

@@ -19,7 +19,7 @@ MOST_LEVELS = 10
 # Each level is certified to this; a level that is not ends the refinement at the one before.
 LEVEL_GAP = 1e-5
 # Caps are loosened by this share, which keeps the next level feasible whatever rounding does.
-LOOSENED = 3e-7
+LOOSENED = 3e-6
 
 
 def refined(
@@ -46,9 +46,10 @@ def refined(
         caps[tight] = max(solution.achieved, solution.lower) * (1 + LOOSENED)
         free &= ~tight
         if not free.any() or len(levels) == MOST_LEVELS:
+            solution.reason += "; profile refined"
             return solution, tuple(levels)
         following = solve(
-            Problem(space.people, space.queries, caps=caps.copy()),
+            Problem(space.people, space.queries, caps=caps.copy(), ceiling=levels[-1].cost),
             np.where(free, 1 / free.sum(), solution.p),
             solution.q,
             gap=LEVEL_GAP / 2,
@@ -57,6 +58,9 @@ def refined(
         )
         following.iterations += solution.iterations
         if not following.gap <= LEVEL_GAP:
+            solution.reason += (
+                f"; profile refined to level {len(levels)}: the next did not converge"
+            )
             return solution, tuple(levels)
         solution = following
 

@@ -54,12 +54,15 @@ class Problem:
         Fixed weights on queries: the objective is then ``max g * q.h``, a total error.
     caps : (n,) or None
         Upper limits on ``g`` for people whose level is settled; infinite for the others.
+    ceiling
+        A value known to be achievable: a lower bound above it can only be rounding.
     """
 
     people: Side
     queries: Side
     q: Floats | None = None
     caps: Floats | None = None
+    ceiling: float = np.inf
 
     @property
     def free(self) -> Flags:
@@ -158,6 +161,8 @@ def solve(
         if solution.iterations >= max_iterations:
             solution.reason = f"stopped after {max_iterations} iterations"
             return solution
+        if solution.lower > problem.ceiling * (1 + gap):
+            break
         if warm == 0 or (solution.gap <= NEAR and not failed):
             stepped = _newton(problem, program, state, slacks, gap * max(solution.lower, 0.0))
             if stepped is not None:

@@ -1,0 +1,75 @@
+"""Refined designs: the smallest sorted profile, level by level, against the oracle."""
+
+import sys
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from benchmarks.workloads import range_queries
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.design.oracle import least_cost
+from tests.design.workloads import random_workload
+
+from noiseshape.design import fit
+
+seeds = st.integers(0, 10_000)
+
+
+def test_a_level_that_does_not_converge_is_left_out_and_told(monkeypatch):
+    monkeypatch.setattr(sys.modules["noiseshape.design.refine"], "LEVEL_GAP", 1e-30)
+    certificate = fit(np.eye(2), [1, 4], refine=True).certificate
+    assert len(certificate.levels) == 1
+    assert certificate.reason.endswith("refined to level 1: the next did not converge")
+
+
+def test_two_cells():
+    design = fit(np.eye(2), [1, 4], refine=True)
+    np.testing.assert_allclose(design.profile, [1, 0.25], rtol=1e-5)
+    plain = fit(np.eye(2), [1, 4]).profile
+    assert plain[1] > 0.3  # the control: without refinement it is not
+
+
+def test_independent_cells_each_cost_what_their_target_needs():
+    c = np.array([1.0, 2, 2, 5, 9])
+    design = fit(np.eye(5), c, refine=True)
+    np.testing.assert_allclose(design.profile, 1 / c, rtol=1e-4)
+    assert [level.cells for level in design.certificate.levels] == [1, 2, 1, 1]
+
+
+@settings(deadline=None, derandomize=True, max_examples=40)
+@given(seeds)
+def test_levels_fall_and_are_certified(seed):
+    W, c = random_workload(seed, most=10)
+    design = fit(W, c, refine=True)
+    levels = design.certificate.levels
+    costs = [level.cost for level in levels]
+    assert 1 <= len(levels) <= 10
+    assert all(low <= high * (1 + 1e-5) for high, low in pairwise(costs))
+    assert all(abs(level.cost / level.lower - 1) <= 1e-5 for level in levels)
+    assert design.certificate.gap <= 1e-5
+    assert "profile refined" in design.certificate.reason
+    assert design.k == pytest.approx(1, abs=1e-9)
+
+
+@settings(deadline=None, derandomize=True, max_examples=40)
+@given(seeds)
+def test_the_sorted_profile_is_no_larger_than_the_plain_one(seed):
+    W, c = random_workload(seed, most=10)
+    refined = np.sort(fit(W, c, refine=True).profile)[::-1]
+    plain = np.sort(fit(W, c, gap=1e-6).profile)[::-1]
+    # lexicographic, up to the gap: at the first clear difference the refined one is smaller
+    differ = np.flatnonzero(np.abs(refined - plain) > 1e-4 * plain[0])
+    assert not len(differ) or refined[differ[0]] < plain[differ[0]]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 5])
+def test_the_second_level_is_what_the_oracle_finds(seed):
+    W, c = range_queries(8, 10, np.random.default_rng(seed))
+    design = fit(W, c, refine=True)
+    levels = design.certificate.levels
+    assert len(levels) > 1
+    first = design.profile > levels[0].cost * (1 - 1e-4)
+    touched = design.profile > 0
+    caps = np.where(first, levels[0].cost * (1 + 3e-6), np.where(touched, np.inf, 1.0))
+    assert levels[1].cost == pytest.approx(least_cost(W, c, caps=caps), rel=1e-3)
