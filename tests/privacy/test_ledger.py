@@ -112,6 +112,12 @@ def test_debit_returns_the_entry_that_history_shows(path):
     assert (entry,) == Ledger.open(path).history()
 
 
+def test_a_hash_never_changes_its_meaning():
+    """Ledgers outlive versions: computed by sha256sum from the text [1, "a", null, "1/4"]."""
+    digest = "57b3c50f22ae26d550b08db1fe2d25450ed4c46b84eabcb88fa42544c27b81e9"
+    assert module._digest(1, "a", None, "1/4") == digest
+
+
 def test_two_ledgers_of_equal_terms_are_two(tmp_path):
     first, second = (Ledger.create(tmp_path / n, Budget(mu=1.0)) for n in ("a", "b"))
     assert first.head != second.head
@@ -386,10 +392,11 @@ def test_names_with_odd_letters(tmp_path):
 
 def test_a_ledger_stays_itself_when_the_process_moves(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    ledger = Ledger.create("budget.db", Budget(mu=1.0))
+    made, opened = Ledger.create("budget.db", Budget(mu=1.0)), Ledger.open("budget.db")
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert ledger.debit(charge()).number == 1
+    assert made.debit(charge()).number == 1
+    assert opened.debit(charge()).number == 2
 
 
 def test_an_existing_file_is_never_replaced(path):
@@ -670,6 +677,13 @@ def test_rows_and_tables_that_come_or_go_are_found(four, raw, sql):
     if sql != "DELETE FROM genesis":
         with pytest.raises(LedgerAltered):
             four.debit(charge())
+
+
+@pytest.mark.parametrize("sql", ["who = what, what = who", "who = who || ' by', what = 'age'"])
+def test_text_that_moves_between_fields_is_found(four, raw, sql):
+    raw(f"UPDATE entry SET {sql} WHERE number = 4")
+    with pytest.raises(LedgerAltered, match="entry 4"):
+        Ledger.open(four.path)
 
 
 def rehash(raw, number):
