@@ -60,13 +60,23 @@ def extend(design: Design, W: ArrayLike, variance: ArrayLike, *, gap: float = 1e
     Design
         Its certificate is about the share of the slack that the targets use.
     """
-    left = slack(design)
+    return fill(slack(design), W, variance, least=NO_SLACK * design.alpha, gap=gap)
+
+
+def fill(
+    left: Floats, W: ArrayLike, variance: ArrayLike, *, least: float, gap: float = 1e-6
+) -> Design:
+    """Design queries whose profile stays within ``left`` (d,); cells below ``least`` are full.
+
+    What :func:`extend` does with the slack of a real-valued design, a plan does with that of
+    the integers that it executes.
+    """
     W, c = workload(W, variance)
     if W.shape[1] != len(left):
         raise InvalidInput(
             f"Further queries must be over the same {len(left)} cells, got {W.shape[1]}."
         )
-    open_ = left > NO_SLACK * design.alpha
+    open_ = left > least
     blocked = int(np.count_nonzero(W[:, ~open_].any(axis=0)))
     if blocked:
         raise BudgetExceeded(
@@ -78,8 +88,8 @@ def extend(design: Design, W: ArrayLike, variance: ArrayLike, *, gap: float = 1e
     inner = fit(W / np.where(open_, root, 1.0), c, gap=gap)
     if not inner.alpha <= 1 + ROUNDING:
         raise BudgetExceeded(
-            f"These targets need {inner.alpha:.3g} times the slack there is: "
-            f"allow {inner.alpha:.3g} times the variance, or design all queries together."
+            f"These targets need {inner.alpha:.6g} times the slack there is: "
+            f"allow {inner.alpha:.6g} times the variance, or design all queries together."
         )
     assert inner.certificate is not None
     certificate = replace(inner.certificate, covers="share of the slack that these targets use")

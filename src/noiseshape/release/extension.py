@@ -11,17 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._checks import Floats
-from ..design import fit
-from ..errors import BudgetExceeded, InvalidInput
+from ..design.slack import NO_SLACK, fill
+from ..errors import InvalidInput
 from ..strategies import Dense, rounded
 from .queries import Queries, replace_queries
 
 if TYPE_CHECKING:
     from .plan import Plan
-
-# A cell with less room than this share of mu^2 counts as full: rounding makes and unmakes it.
-FULL = 1e-9
 
 # Aimed below the targets, so that they hold when scales are rounded up to stay in the slack.
 AIM = 1 - 1e-6
@@ -42,14 +38,10 @@ def extended(plan: Plan, queries: Queries) -> Plan:
             f"a query named {repeated[0]!r} is planned already: give it another name."
         )
     base = plan.refine()
-    root = _room(base, queries)
-    design = fit(queries.matrix / root, queries.variance * AIM)
-    if not design.alpha <= 1:
-        raise BudgetExceeded(
-            f"the slack answers these queries with every target variance times {design.alpha:.6g}: "
-            "relax the targets by that, or plan everything together at a higher cost."
-        )
-    further = rounded(design.A * root, queries.matrix).strategy
+    room = base.slack() / base.queries.people.max_rows**2  # profiles count one row, costs k
+    full = NO_SLACK * float(base.cost.mu_squared)
+    design = fill(room, queries.matrix, queries.variance * AIM, least=full)
+    further = rounded(design.A, queries.matrix).strategy
     union = _union(base.strategy, further)
     asked = replace_queries(base.queries, base.queries.queries + queries.queries)
     proof = base.certificate
@@ -62,19 +54,6 @@ def extended(plan: Plan, queries: Queries) -> Plan:
         further = further.scaled(1 + 2.0**-31)
         made = replace(made, strategy=_union(base.strategy, further))
     return made
-
-
-def _room(base: Plan, queries: Queries) -> Floats:
-    """Return the root of the slack in each cell; refuse queries about a cell without any."""
-    slack = base.slack()
-    full = slack <= FULL * float(base.cost.mu_squared)
-    blocked = np.flatnonzero(full & queries.matrix.any(axis=0))
-    if blocked.size:
-        raise BudgetExceeded(
-            f"the plan has no slack in {blocked.size} of {len(slack)} cells that these queries ask "
-            f"about, {queries.cells[blocked[0]]!r} first: plan everything together instead."
-        )
-    return np.sqrt(np.where(full, 1.0, slack / base.queries.people.max_rows**2))
 
 
 def _union(first: Dense, second: Dense) -> Dense:

@@ -265,31 +265,31 @@ def plan(
 ) -> Plan:
     """Design noise for queries, and round it to the integers that will be executed.
 
-        Parameters
-        ----------
-        queries
-            What is asked, each with its target.
-        shape
-            How the noise is shaped: "fit" meets every target at the least cost, with proof; the
-            others are for comparison.
-        budget
-            A ceiling: what the targets need is spent, and more is refused.
-        prioritise
-            ``"privacy"`` scales all targets by one factor, ``plan.k``, to spend exactly the budget.
-        refine
-            Make the profile the lexicographically smallest, so that slack is exact.
-        gap
-            How close to the least possible mu^2 the designed noise must be proven to be.
-        progress
-            Called with the state of the design after each iteration.
+    Parameters
+    ----------
+    queries
+        What is asked, each with its target.
+    shape
+        How the noise is shaped: "fit" meets every target at the least cost, with proof; the
+        others are for comparison.
+    budget
+        A ceiling: what the targets need is spent, and more is refused.
+    prioritise
+        ``"privacy"`` scales all targets by one factor, ``plan.k``, to spend exactly the budget.
+    refine
+        Make the profile the lexicographically smallest, so that slack is exact.
+    gap
+        How close to the least possible mu^2 the designed noise must be proven to be.
+    progress
+        Called with the state of the design after each iteration.
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> asked = Queries(4).ask("prefixes", np.tril(np.ones((4, 4))), stderr=1)
-        >>> made = plan(asked, gap=1e-6)
-        >>> round(made.cost.mu**2, 4), made.k <= 1
-        (1.7586, True)
+    Examples
+    --------
+    >>> import numpy as np
+    >>> asked = Queries(4).ask("prefixes", np.tril(np.ones((4, 4))), stderr=1)
+    >>> made = plan(asked, gap=1e-6)
+    >>> round(made.cost.mu**2, 4), made.k <= 1
+    (1.7586, True)
     """
     if shape not in ("fit", *SHAPES):
         raise InvalidInput(f"shape must be one of fit, {', '.join(SHAPES)}; got {shape!r}.")
