@@ -71,7 +71,8 @@ def marginals(attributes: int, way: int, levels: int = 2) -> Workload:
     for target, kept in enumerate(sets, start=1):
         block: Floats = np.ones((1, 1))
         for i in range(attributes):
-            block = np.kron(block, np.eye(levels) if i in kept else np.ones((1, levels)))
+            side = np.eye(levels) if i in kept else np.ones((1, levels))
+            block = np.asarray(np.kron(block, side), dtype=np.float64)
         rows.append(block)
         c += [float(target)] * len(block)
     return np.vstack(rows), np.array(c)

@@ -10,10 +10,15 @@ from noiseshape.design.dual import evaluate, multiplied
 from noiseshape.design.newton import CAREFUL, QUICK, Program, cauchy_terms, direction
 from noiseshape.design.newton import _bending as bending
 from noiseshape.design.newton import _curvature as curvature
-from noiseshape.design.sides import Pairs, Units, UnitsAnd, Vectors
+from noiseshape.design.sides import Pairs, Units, UnitsAnd
+from noiseshape.design.sides import Vectors as Targeted
 
 seeds = st.integers(0, 10_000)
 quietly = settings(deadline=None, derandomize=True, max_examples=60)
+
+
+def Vectors(V, c=1.0):
+    return Targeted(V, np.broadcast_to(c, len(V)))
 
 
 def sides(seed):
@@ -59,6 +64,23 @@ def test_sides_are_their_vectors(seed):
     single = np.empty(out.shape, dtype=np.float32)
     people.rows(T, single)
     np.testing.assert_allclose(single, out, atol=1e-5)
+
+
+def test_targets_divide_the_vectors_they_belong_to():
+    rng = np.random.default_rng(0)
+    V, c, T, w = (
+        rng.standard_normal((7, 3)),
+        rng.uniform(1, 9, 7),
+        rng.standard_normal((3, 3)),
+        rng.random(7),
+    )
+    side, plain = Vectors(V, c), Vectors(V / np.sqrt(c)[:, None])
+    out, other = np.empty((7, 3)), np.empty((7, 3))
+    side.rows(T, out)
+    plain.rows(T, other)
+    np.testing.assert_allclose(out, other)
+    np.testing.assert_allclose(side.gram(w), plain.gram(w))
+    np.testing.assert_allclose(side.forms(T), plain.forms(T))
 
 
 @quietly
@@ -111,16 +133,13 @@ def test_a_multiplicative_step_never_lowers_the_dual(seed, both):
 
 
 def test_small_singular_values_keep_their_digits():
-    # K = diag(1, 1e-6, 1e-12): eigenvalues of K^T K hold the first two at best.
-    p, q = np.array([1.0, 1e-6, 1e-12]), np.array([1.0, 1e-6, 1e-12])
+    # K = diag(q)^1/2 R with R a rotation: eigenvalues of K^T K would lose the last two of three.
     rotation = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
-    state = evaluate(Units(3), Vectors(np.eye(3)), p, q)
-    np.testing.assert_allclose(state.sigma, [1e-12, 1e-6, 1.0], rtol=1e-9)
-    np.testing.assert_allclose(state.g, 1, rtol=1e-9)
-    np.testing.assert_allclose(state.h, 1, rtol=1e-9)
-    # and in coordinates that mix the directions, as far as the mixing itself is exact
-    state = evaluate(Vectors(rotation), Vectors(rotation), p, q)
-    np.testing.assert_allclose(state.sigma[1:], [1e-6, 1.0], rtol=1e-6)
+    q = np.array([1.0, 1e-14, 1e-24])
+    state = evaluate(Units(3), Vectors(rotation), np.ones(3), q)
+    np.testing.assert_allclose(state.sigma, [1e-12, 1e-7, 1.0], rtol=1e-3)
+    # S = N^-1/2 here, so that h_j = 1 / sqrt(q_j)
+    np.testing.assert_allclose(state.h, 1 / np.sqrt(q), rtol=1e-3)
 
 
 class TestNewton:

@@ -28,7 +28,7 @@ FEW = 0.25
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """A workload scaled to unit targets, ``L B``, and how to leave these coordinates.
+    """A workload in a basis, ``L B``, scaled to unit targets, and how to leave these coordinates.
 
     Attributes
     ----------
@@ -83,40 +83,46 @@ def coordinates(
     """Reduce ``W`` and find a basis: an orthonormal one of its rows unless one is given."""
     reduced = reduce(W, c, neighbours, every_query=every_query)
     paired = neighbours == "replace" and len(reduced.representatives) <= MOST_PAIRED
-    scaled = reduced.W / np.sqrt(reduced.c)[:, None]
-    none = np.zeros(len(scaled))
+    W, c = reduced.W, reduced.c
+    none = np.zeros(len(c))
     if paired:
-        return _paired(reduced, scaled)
+        return _paired(reduced, W, c)
     if basis is not None:
-        B = _checked(basis, W)[:, reduced.representatives]
-        return Coordinates(reduced, Vectors(B.T.copy()), Vectors(_solved(scaled, B)), B, none)
-    chosen, X = spanning_columns(scaled)
-    k, d = len(chosen), scaled.shape[1]
+        B = _checked(basis, reduced.full)[:, reduced.representatives]
+        return Coordinates(reduced, _plain(B.T.copy()), Vectors(_solved(W, B), c), B, none)
+    chosen, X = spanning_columns(W)
+    k, d = len(chosen), W.shape[1]
     if k == d:
-        return Coordinates(reduced, Units(d), Vectors(scaled), None, none)
+        return Coordinates(reduced, Units(d), Vectors(W, c), None, none)
     B = _on_cells(chosen, X)
     if d - k <= FEW * k:
         others = np.setdiff1d(np.arange(d), chosen)
         people = UnitsAnd(chosen, others, np.ascontiguousarray(X.T))
-        return Coordinates(reduced, people, Vectors(scaled[:, chosen]), B, none)
+        return Coordinates(reduced, people, Vectors(W[:, chosen], c), B, none)
     # Many dependent cells: no structure to use, and an orthonormal basis is the best conditioned.
     Q = np.linalg.qr(B.T)[0]
-    return Coordinates(reduced, Vectors(Q), Vectors(scaled @ Q), Q.T, none)
+    return Coordinates(reduced, _plain(Q), Vectors(W @ Q, c), Q.T, none)
 
 
-def _paired(reduced: Reduced, scaled: Floats) -> Coordinates:
+def _plain(V: Floats) -> Vectors:
+    """Return vectors without targets, as people are."""
+    return Vectors(V, np.ones(len(V)))
+
+
+def _paired(reduced: Reduced, W: Floats, c: Floats) -> Coordinates:
     """Coordinates under replace: only differences of columns matter, so take the last one off."""
-    last = scaled[:, -1]
-    differences = scaled[:, :-1] - last[:, None]
+    last = W[:, -1]
+    differences = W[:, :-1] - last[:, None]
     chosen, X = spanning_columns(differences)
     L, B = differences[:, chosen], _on_cells(chosen, X)
     points = np.vstack([B.T, np.zeros(len(B))])
-    # scaled = L (B, 0) + last 1^T: what of ``last`` L does not span needs the number of people.
+    # W = L (B, 0) + last 1^T: what of ``last`` L does not span needs the number of people.
     shift = sl.lstsq(L, last, check_finite=False)[0] if L.size else np.zeros(len(B))
     total = last - L @ shift
-    if np.linalg.norm(total) <= RANK_TOLERANCE * len(last) * np.linalg.norm(scaled):
+    if np.linalg.norm(total) <= RANK_TOLERANCE * len(last) * np.linalg.norm(W):
         total = np.zeros(len(last))
-    return Coordinates(reduced, Pairs(points), Vectors(L), points.T + shift[:, None], total)
+    basis = points.T + shift[:, None]
+    return Coordinates(reduced, Pairs(points), Vectors(L, c), basis, total / np.sqrt(c))
 
 
 def row_space(W: Floats) -> Floats | None:
@@ -162,10 +168,10 @@ def _surely_full_rank(gram: Floats) -> bool:
     return bool(rcond > 1e-10)
 
 
-def _solved(scaled: Floats, B: Floats) -> Floats:
-    """Return ``L`` with ``L B = scaled`` in least squares."""
+def _solved(W: Floats, B: Floats) -> Floats:
+    """Return ``L`` with ``L B = W`` in least squares."""
     Q, R = np.linalg.qr(B.T)
-    result: Floats = sl.solve_triangular(R, (scaled @ Q).T, check_finite=False).T
+    result: Floats = sl.solve_triangular(R, (W @ Q).T, check_finite=False).T
     return np.ascontiguousarray(result)
 
 

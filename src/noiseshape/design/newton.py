@@ -213,8 +213,9 @@ def _curvature(Z: Floats, terms: list[Floats]) -> Floats:
     """Return the lower triangle of ``Q`` (n, n); the rest is not filled."""
     n = len(Z)
     Q = np.zeros((n, n), dtype=Z.dtype)
-    for start in range(0, n, BLOCK):
-        stop = min(start + BLOCK, n)
+    height = max(n // 16, 32)  # what a block needs beside Q is then little
+    for start in range(0, n, height):
+        stop = min(start + height, n)
         for term in terms:
             block = (Z[start:stop] * term) @ Z[:stop].T
             block *= block

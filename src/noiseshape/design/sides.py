@@ -122,9 +122,13 @@ class UnitsAnd:
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """Any vectors, rows of ``V`` (n, k)."""
+    """Any vectors: rows of ``V`` (n, k), each divided by the root of its target ``c`` (n,).
+
+    The division is never carried out, so that ``V`` can be the workload itself and not a copy.
+    """
 
     V: Floats
+    c: Floats
 
     @property
     def n(self) -> int:
@@ -139,9 +143,10 @@ class Vectors:
     def gram(self, weights: Floats) -> Floats:
         """Return the weighted Gram matrix."""
         total = np.zeros((self.k, self.k))
+        root = np.sqrt(weights / self.c)[:, None]
         for start in range(0, self.n, BLOCK):
             part = slice(start, start + BLOCK)
-            block = self.V[part] * np.sqrt(weights[part])[:, None]
+            block = self.V[part] * root[part]
             total += block.T @ block  # numpy sees the symmetry: half the work
         return total
 
@@ -151,6 +156,7 @@ class Vectors:
         for start in range(0, self.n, BLOCK):
             block = self.V[start : start + BLOCK] @ T
             lengths[start : start + BLOCK] = np.einsum("ij,ij->i", block, block)
+        lengths /= self.c
         return lengths
 
     def rows(self, T: Floats, out: Floats) -> None:
@@ -159,6 +165,7 @@ class Vectors:
         for start in range(0, self.n, BLOCK):
             part = slice(start, start + BLOCK)
             np.matmul(self.V[part].astype(out.dtype), T, out=out[part])
+        out /= np.sqrt(self.c)[:, None].astype(out.dtype)
 
 
 @dataclass(frozen=True, eq=False)

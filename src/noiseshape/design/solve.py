@@ -131,11 +131,13 @@ def solve(
     max_iterations: int,
     progress: Watch | None = None,
     warm: int = WARM,
+    near: float = NEAR,
 ) -> Solution:
     """Iterate from weights ``p, q`` until the two bounds are within ``gap`` of each other.
 
-    ``warm`` multiplicative steps first, then Newton steps; where one fails (its matrix is singular,
-    or the dual would fall) multiplicative steps follow, which never lower the dual.
+    Multiplicative steps until the gap is ``near``, at most ``warm``, then Newton steps; where one
+    of those fails (its matrix is singular, or the dual would fall) multiplicative steps follow,
+    which never lower the dual.
     """
     begun = time.perf_counter()
     solution = Solution()
@@ -163,7 +165,7 @@ def solve(
             return solution
         if solution.lower > problem.ceiling * (1 + gap):
             break
-        if warm == 0 or (solution.gap <= NEAR and not failed):
+        if warm == 0 or (solution.gap <= near and not failed):
             stepped = _newton(problem, program, state, slacks, gap * max(solution.lower, 0.0))
             if stepped is not None:
                 state, slacks = stepped
