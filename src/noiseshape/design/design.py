@@ -19,7 +19,7 @@ from .certificate import Certificate, Neighbours
 SPAN = 1e-9
 # Directions of A below this much of its largest singular value are taken as not measured.
 RANK = 1e-13
-BLOCK = 512
+BLOCK = 128
 
 
 @dataclass(frozen=True, eq=False)
