@@ -1,5 +1,6 @@
 """Fit: paper values, closed forms, an independent solver, and what every design must keep."""
 
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -197,6 +198,11 @@ class TestEveryDesign:
         design = fit(*range_queries(128, 256, rng), gap=1e-6)
         assert design.certificate.gap <= 1e-6
         assert design.certificate.iterations < 60
+
+
+def test_without_newton_it_gets_there_too(monkeypatch):
+    monkeypatch.setattr(sys.modules["noiseshape.design.solve"], "direction", lambda *_: None)
+    check(fit(*prefixes(16)), 1e-3)
 
 
 class TestReplace:
