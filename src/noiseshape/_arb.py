@@ -7,6 +7,7 @@ precision only decides how small the ball is.
 from __future__ import annotations
 
 import math
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,11 @@ from flint import arb, ctx, fmpq
 # flint keeps one precision for the whole process. Another thread that changed it midway
 # could never make an enclosure wrong, only wide, and must not find its own changed either.
 _LOCK = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    # A child must not inherit the lock from a thread that does not exist in it.
+    os.register_at_fork(
+        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
+    )
 
 # The smallest double above zero.
 _TINY = math.ulp(0.0)

@@ -46,17 +46,25 @@ def exact_positive(name: str, value: Any) -> Fraction:
             f"{name} must be an int, a float or a Fraction, got {type(value).__name__}."
         )
     exact = Fraction(real(name, value) if isinstance(value, float) else value)
-    if not exact > 0:
-        raise InvalidInput(f"{name} must be above 0.")
+    if not 0 < exact < 10**300:
+        raise InvalidInput(f"{name} must be above 0 and below 1e300.")
     return exact
+
+
+def is_masked(values: Any) -> bool:
+    """Return whether parts of an array are hidden from its own arithmetic."""
+    return isinstance(values, np.ma.MaskedArray)
 
 
 def floats(name: str, values: ArrayLike, *, ndim: int | None = None) -> Floats:
     """Return ``values`` as a new float64 array of finite numbers, with ``ndim`` axes if given."""
     try:
-        array = np.array(values, dtype=np.float64)
+        given = np.asarray(values)
+        if is_masked(values) or given.dtype.kind not in "iufbO":
+            raise TypeError
+        array = np.array(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"{name} must be an array of real numbers.") from None
+        raise InvalidInput(f"{name} must be an array of real numbers, none masked.") from None
     if ndim is not None and array.ndim != ndim:
         raise InvalidInput(f"{name} must have {ndim} axes, got shape {array.shape}.")
     bad = int(array.size - np.count_nonzero(np.isfinite(array)))
@@ -80,3 +88,9 @@ def whole(name: str, value: Any, *, least: int = 1) -> int:
     if not value >= least:
         raise InvalidInput(f"{name} must be at least {least}, got {value}.")
     return int(value)
+
+
+def frozen(array: Floats) -> Floats:
+    """Return the array, read-only from now on."""
+    array.setflags(write=False)
+    return array

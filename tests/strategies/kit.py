@@ -75,7 +75,7 @@ def check_unbiased(strategy, A, workload):
         error = np.sqrt(strategy.variance)
         off = np.abs(strategy.rebuild(strategy.apply(x)) - exact)
         # A double near 2^60 is itself 2^8 wide.
-        assert np.all(off <= 1e-6 * error + 4e-16 * np.abs(exact) + 1e-13 * (top > 2**40) * top)
+        assert np.all(off <= 1e-6 * error + 4e-16 * np.abs(exact))
 
 
 def check_costs(strategy, A, sigma):
@@ -112,8 +112,6 @@ def check_errors(strategy, A, workload):
 
 
 def check_scaling(strategy):
-    double = strategy.scaled(2.0)
-    assert (double.sigma == 2 * strategy.sigma).all() or np.all(double.sigma >= 2 * strategy.sigma)
     up, down = strategy.scaled(1.3), strategy.scaled(1.3, up=False)
     exact = [Fraction(s) * Fraction(1.3) for s in strategy.sigma.tolist()]
     assert all(Fraction(s) >= e for s, e in zip(up.sigma.tolist(), exact, strict=True))

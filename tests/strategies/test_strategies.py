@@ -143,7 +143,59 @@ def test_refusals(make, error, sentence):
 
 
 def test_a_strategy_too_ill_conditioned_refuses_to_answer():
-    """cond 2^60: no double inverse helps, and nothing is said rather than something wrong."""
+    """cond 2^120, determinant 1: doubles see one row twice, and would state wrong errors."""
     A = np.array([[1 << 60, (1 << 60) + 1], [(1 << 60) - 1, 1 << 60]], dtype=object)
-    with pytest.raises((ArithmeticError, NotSpanned)):
-        Dense(A, 64.0, np.eye(2)).rebuild([3, 4])
+    with pytest.raises(InvalidInput, match="doubles tell 1 of its 2 directions apart"):
+        Dense(A, 64.0, np.eye(2))
+
+
+class TestRowsOfUnlikeScale:
+    """Each query is judged, rounded and rebuilt by its own size, not by the greatest of all."""
+
+    @pytest.mark.parametrize("size", [1e-6, 1e-9, 1e-15, 1e-100, 1e100])
+    def test_small_rows_are_answered_as_well_as_great_ones(self, size):
+        strategy = Dense(np.eye(2, dtype=int), 1.0, np.diag([1.0, size]))
+        x = np.array([10, 10**15])
+        answers = strategy.rebuild(strategy.apply(x))
+        assert answers == pytest.approx([10, size * 1e15], rel=1e-15)
+
+    def test_entries_of_unlike_scale_in_one_row(self):
+        W = np.array([[1.0, 1e-30], [1 / 3, 1e-5]])
+        strategy = Dense(np.eye(2, dtype=int), 1.0, W)
+        x = [10, 10**40]
+        exact = [sum(Fraction(w) * v for w, v in zip(row, x, strict=True)) for row in W.tolist()]
+        assert strategy.rebuild(np.array(x, dtype=object)).tolist() == [float(v) for v in exact]
+
+    @pytest.mark.parametrize(
+        "workload", [[[1, 0], [0, 1e-10]], [[0, 1e-10]], [[1e9, 0.5]], [[1e11, 0.5]]]
+    )
+    def test_what_is_not_measured_is_refused_however_small(self, workload):
+        with pytest.raises(NotSpanned):
+            Dense([[1, 0]], 1.0, np.array(workload, dtype=float))
+
+    def test_the_span_is_exact_where_doubles_doubt(self):
+        """Whole rows of condition 1e9: the projection errs, and the rank does not."""
+        rows = np.array([[10**9, 10**9 + 1, 5], [10**9 - 1, 10**9, 7]])
+        W = (np.array([[3, -2], [1, 1]]) @ rows).astype(float)
+        strategy = Dense(rows, 64.0, W)
+        assert strategy.rebuild(strategy.apply([3, 4, 5])) == pytest.approx(W @ [3, 4, 5])
+        with pytest.raises(NotSpanned):
+            Dense(rows, 64.0, np.add(W, [[0, 0, 1], [0, 0, 0]]))
+
+
+def test_masked_data_is_refused_by_type():
+    hidden = np.ma.masked_array([5, -7], mask=[False, True])
+    with pytest.raises(InvalidInput, match="masked"):
+        Diagonal([64.0, 64.0]).apply(hidden)
+    with pytest.raises(InvalidInput, match="masked"):
+        Dense(np.eye(2, dtype=int), 64.0, np.ma.masked_array(np.eye(2), mask=np.eye(2)))
+
+
+def test_noise_near_the_grid_gets_a_finer_grid():
+    strategy = Dense(np.array([[1, 1], [1, -1]]), 64.0, np.eye(2))
+    fine = strategy.scaled(1e-9)
+    assert fine.sigma.min() >= 32
+    assert fine.cost().mu == pytest.approx(strategy.cost().mu * 1e9, rel=1e-9)
+    check_unbiased(fine, None, np.eye(2))
+    with pytest.raises(InvalidInput, match="at most 2"):
+        strategy.scaled(1e30)

@@ -8,20 +8,23 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from flint import fmpz_mat
-from numpy.typing import ArrayLike
+from flint import fmpz_mat, nmod_mat
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import qr, solve_triangular
 
 from .._checks import Floats, floats
 from ..errors import InvalidInput, NotSpanned
 from ..privacy import Profile
-from .exact import Integers, integers, product, squares
-from .sigma import scaled, scales, weights
+from .exact import Integers, integers, product, shifted, squares
+from .sigma import LEAST, PREFERRED, scaled, scales, weights
 from .strategy import Strategy, exact_integers
 
-# A query is spanned when the measured rows give it to this share of its greatest entry, and
-# a row counts toward the rank when it stands out from the others by more than that.
-SPAN = 1e-9
+# A query is spanned when the measured rows give it exactly, or, as doubles have it, to this
+# share of its own greatest entry: a workload may have to move that far to fit an integer basis.
+MOVED = 1e-12
+
+# A prime of 62 bits: ranks over it equal those over the rationals but for one matrix in 2^50.
+_PRIME = 4611686018427387847
 
 _BLOCK = 256  # columns compared at a time under replace: bounds the memory to 256 x d integers
 
@@ -71,14 +74,30 @@ class Dense(Strategy):
     def _check_span(self) -> None:
         """Refuse a workload with a part that is not measured."""
         W = self.workload
+        if self._inverse.rank < min(self.shape) and self._inverse.rank < self._rank:
+            raise InvalidInput(
+                f"the strategy is too ill-conditioned: doubles tell {self._inverse.rank} of its "
+                f"{self._rank} directions apart; measure rows that differ more from each other."
+            )
         outside = np.abs(W - self._inverse.project(W)).max(axis=1)
-        missed = np.flatnonzero(outside > SPAN * np.abs(W).max(initial=1e-300))
-        if missed.size:
+        doubted = np.flatnonzero(outside > MOVED * np.abs(W).max(axis=1))
+        # The projection is in doubles, and errs with the strategy's condition: ask exactly.
+        missed = [j for j in doubted if not self._spans(W[j])]
+        if missed:
             raise NotSpanned(
-                f"the strategy does not span the workload: {missed.size} of {len(W)} queries, "
+                f"the strategy does not span the workload: {len(missed)} of {len(W)} queries, "
                 f"query {missed[0]} first, have a part that no combination of its rows gives; "
                 "measure more rows or ask less."
             )
+
+    def _spans(self, row: Floats) -> bool:
+        """Return whether a row of doubles is a rational combination of the strategy's rows."""
+        exact, _ = exact_integers(row[None, :])
+        return _rank(np.vstack([self.rows.astype(object), exact.astype(object)])) == self._rank
+
+    @cached_property
+    def _rank(self) -> int:
+        return _rank(self.rows)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -92,16 +111,11 @@ class Dense(Strategy):
 
     def apply(self, x: ArrayLike) -> Integers:
         """Return A~ x exactly: shape (k,) for integers x of shape (d,)."""
-        x = integers("x", x)
-        if x.shape != self.shape[1:]:
-            raise InvalidInput(
-                f"the data must have one integer for each of {self.shape[1]} cells, "
-                f"got shape {x.shape}."
-            )
-        return product(self.rows, x)
+        return product(self.rows, self._data(x))
 
-    def profile(self) -> Profile:
-        """Return sum_r A~_ri^2 w_r / 2^e for each cell i, where w_r / 2^e >= 1 / sigma_r^2."""
+    @cached_property
+    def _profile(self) -> Profile:
+        """sum_r A~_ri^2 w_r / 2^e for each cell i, where w_r / 2^e >= 1 / sigma_r^2."""
         units, exponent = weights(self.sigma)
         total = np.zeros(self.shape[1], dtype=object)
         # Rows of equal sigma are summed first, in int64 where that is safe.
@@ -157,9 +171,13 @@ class Dense(Strategy):
     def scaled(self, factor: float, *, up: bool = True) -> Dense:
         """Return the same shape with every sigma multiplied by ``factor``."""
         sigma = scaled(self.sigma, factor, up=up)
-        twin = self._twin(sigma=scales(sigma, len(sigma)))
+        # Finer integers where the noise would come close to their grid.
+        bits = max(0, int(np.ceil(np.log2(PREFERRED / sigma.min())))) if sigma.min() < LEAST else 0
+        rows = shifted(self.rows, bits)
+        rows.setflags(write=False)
+        twin = self._twin(rows=rows, sigma=scales(np.ldexp(sigma, bits), len(sigma)))
         # One factor for every row: the answers are put together as before.
-        vars(twin).update(_weighting=self._weighting, _inverse=self._inverse)
+        vars(twin).update(_weighting=np.ldexp(self._weighting, bits), _inverse=self._inverse)
         return twin
 
     def _twin(self, **changes: Floats) -> Dense:
@@ -173,7 +191,7 @@ class Dense(Strategy):
     def _approximate(self, r: Floats) -> Floats:
         return self._inverse.solve(r / self._weighting)
 
-    def _ask(self, X: Integers) -> tuple[Integers, int]:
+    def _ask(self, X: Integers) -> tuple[Integers, NDArray[np.int64]]:
         asked, bits = self._asked
         return product(asked, X), bits
 
@@ -181,7 +199,7 @@ class Dense(Strategy):
         return float(np.abs(self.workload).sum(axis=1).max())
 
     @cached_property
-    def _asked(self) -> tuple[Integers, int]:
+    def _asked(self) -> tuple[Integers, NDArray[np.int64]]:
         return exact_integers(self.workload)
 
     @cached_property
@@ -197,6 +215,12 @@ class Dense(Strategy):
     @cached_property
     def _inverse(self) -> _PseudoInverse:
         return _PseudoInverse(np.asarray(self.rows, dtype=np.float64) / self._weighting[:, None])
+
+
+def _rank(rows: Integers) -> int:
+    entries = [int(v) % _PRIME for v in rows.ravel().tolist()]
+    k, d = rows.shape
+    return int(nmod_mat(k, d, entries, _PRIME).rank())
 
 
 class _PseudoInverse:
@@ -216,6 +240,7 @@ class _PseudoInverse:
             U, s, Vt = np.linalg.svd(A, full_matrices=False)
             kept = s > 1e-12 * s[0]
             self.V, self.T, self.U = Vt[kept].T, np.diag(s[kept]), U[:, kept]
+        self.rank = len(self.T)
 
     def solve(self, r: Floats) -> Floats:
         """Return A^+ r."""

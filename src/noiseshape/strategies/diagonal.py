@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from .._checks import Floats
 from ..errors import InvalidInput
 from ..privacy import Profile
 from .dense import Dense
-from .exact import Integers, integers
+from .exact import Integers
 from .sigma import scaled, scales, weights
 from .strategy import Strategy
 
@@ -53,18 +54,14 @@ class Diagonal(Strategy):
 
     def apply(self, x: ArrayLike) -> Integers:
         """Return x itself, checked: shape (d,)."""
-        x = integers("x", x)
-        if x.shape != self.sigma.shape:
-            raise InvalidInput(
-                f"the data must have one integer for each of {len(self.sigma)} cells, "
-                f"got shape {x.shape}."
-            )
-        return x
+        return self._data(x)
 
-    def profile(self) -> Profile:
-        """Return 1 / sigma_i^2 for each cell, rounded up."""
+    @cached_property
+    def _profile(self) -> Profile:
+        """1 / sigma_i^2 for each cell, rounded up."""
         return Profile(*weights(self.sigma))
 
+    @cached_property
     def _replaced(self) -> Fraction:
         # Two cells share no row: ||a_i - a_j||^2 = ||a_i||^2 + ||a_j||^2 at the two greatest.
         profile = self.profile()
@@ -90,8 +87,8 @@ class Diagonal(Strategy):
     def _approximate(self, r: Floats) -> Floats:
         return r
 
-    def _ask(self, X: Integers) -> tuple[Integers, int]:
-        return X, 0
+    def _ask(self, X: Integers) -> tuple[Integers, NDArray[np.int64]]:
+        return X, np.zeros(len(X), dtype=np.int64)
 
     def _gross(self) -> float:
         return 1.0

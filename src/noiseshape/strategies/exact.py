@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._checks import is_masked
 from ..errors import InvalidInput
 
 # int64 where everything fits, Python integers (dtype object) where it may not.
@@ -21,17 +22,24 @@ def integers(name: str, values: ArrayLike) -> Integers:
     Decided by type alone: floats are refused even where they happen to be whole, so that
     whether data is accepted says nothing about it.
     """
-    array = values if isinstance(values, np.ndarray) else _as_listed(values)
+    # As a plain array: a subclass may hide entries from checks and show them to products.
+    array = np.asarray(values) if isinstance(values, np.ndarray) else _as_listed(values)
+    if is_masked(values):
+        raise InvalidInput(f"{name} must not be masked: fill or drop what is hidden first.")
     if array.dtype.kind == "i":
         return array.astype(np.int64)
     if array.dtype.kind == "u":
         return array.astype(np.int64 if array.dtype.itemsize < 8 else object)
-    if array.dtype == object and all(isinstance(v, (int, np.integer)) for v in array.flat):
+    if array.dtype == object and all(map(_is_integer, array.flat)):
         return _narrow(np.array([int(v) for v in array.flat], dtype=object).reshape(array.shape))
     raise InvalidInput(
         f"{name} must hold integers, got {np.asarray(values).dtype}: counts are whole, and other "
         "data is rounded to a declared grid before it is measured."
     )
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def _as_listed(values: ArrayLike) -> NDArray[Any]:

@@ -61,16 +61,11 @@ class Kronecker(Strategy):
 
     def apply(self, x: ArrayLike) -> Integers:
         """Return A~ x exactly, one axis after the other: shape (k,)."""
-        x = integers("x", x)
-        if x.shape != self.shape[1:]:
-            raise InvalidInput(
-                f"the data must have one integer for each of {self.shape[1]} cells, "
-                f"got shape {x.shape}."
-            )
-        return _along_axes([f.rows for f in self.factors], x, product)
+        return _along_axes([f.rows for f in self.factors], self._data(x), product)
 
-    def profile(self) -> Profile:
-        """Return the products of the factors' profiles, exactly."""
+    @cached_property
+    def _profile(self) -> Profile:
+        """The products of the factors' profiles, exactly."""
         profiles = [f.profile() for f in self.factors]
         units = reduce(np.multiply.outer, [p.units for p in profiles]).ravel()
         return Profile(units, sum(p.exponent for p in profiles))
@@ -101,9 +96,9 @@ class Kronecker(Strategy):
     def _inverses(self) -> list[Floats]:
         return [f._inverse.solve_left(np.eye(f.shape[1])) / f._weighting for f in self.factors]
 
-    def _ask(self, X: Integers) -> tuple[Integers, int]:
+    def _ask(self, X: Integers) -> tuple[Integers, NDArray[np.int64]]:
         asked = [f._asked for f in self.factors]
-        bits = sum(b for _, b in asked)
+        bits = reduce(np.add.outer, [b for _, b in asked]).ravel()
         return _along_axes([W for W, _ in asked], X, product), bits
 
     def _gross(self) -> float:

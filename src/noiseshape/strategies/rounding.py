@@ -20,18 +20,18 @@ from scipy.linalg import lstsq, qr, solve_triangular
 
 from .._checks import Floats, floats, positive
 from ..errors import InvalidInput, NotSpanned
-from .dense import SPAN, Dense
+from .dense import MOVED, Dense
 from .exact import Integers, magnitude, nearest, product
 
 # Share of mu that rounding may cost, unless the caller says otherwise.
 LOSS = 1e-6
 
-# What a workload may move, relative to its greatest entry, to fit an integer basis.
-MOVED = 1e-12
-
-# A row of the workload counts toward its rank when it stands this far out of the span of the
-# others, relative to the greatest row. Doubles carry 2e-16; sums over 4,000 cells lose 1e-13.
+# A row counts toward the rank when it stands this far out of the span of the others, relative
+# to its own greatest entry. Doubles carry 2e-16; sums over 4,000 cells lose 1e-13.
 RANK = 1e-11
+
+# Where a strategy measures more than is asked, what stands out by less than this is rounding.
+BEYOND = 1e-9
 
 _START_BITS = 18  # of the greatest column of A~: where the search for q begins
 _MOST_BITS = 44
@@ -110,22 +110,27 @@ def integer_basis(W: Floats, A: Floats | None = None) -> tuple[Integers | None, 
     ``None`` stands for the identity, when the columns are independent: nothing moves. Where A
     measures more than W asks, rows for the rest follow; those may be rounded, W may not.
     """
-    rows = _independent(W, np.abs(W).max(initial=0.0) * RANK)
+    rows = _independent(W, RANK)
     if not len(rows):
         raise InvalidInput("the workload asks nothing: every entry is 0.")
     B, moved = (None, 0.0) if len(rows) == W.shape[1] else _basis(W, rows)
     if A is None or B is None:
         return B, moved
-    rest = _independent(A - _project(A, B), np.abs(A).max() * SPAN)
+    rest = _independent(A - _project(A, B), BEYOND, np.abs(A).max())
     if len(B) + len(rest) == W.shape[1]:
         return None, 0.0
     return np.vstack([B.astype(object), _whole(rest, bits=30)]), moved
 
 
-def _independent(W: Floats, threshold: float) -> Floats:
-    """Return rows of W, in order, that span all of them; smaller remainders count as none."""
-    _, triangle, order = qr(W.T, mode="economic", pivoting=True, check_finite=False)
-    k = int(np.count_nonzero(np.abs(np.diag(triangle)) > threshold))
+def _independent(W: Floats, tolerance: float, unit: float | None = None) -> Floats:
+    """Return rows of W, in order, that span all of them; smaller remainders count as none.
+
+    Remainders are relative to each row's own greatest entry, or all to one ``unit``.
+    """
+    sizes = np.abs(W).max(axis=1, keepdims=True) if unit is None else np.full((len(W), 1), unit)
+    level = W / np.where(sizes > 0, sizes, 1)
+    _, triangle, order = qr(level.T, mode="economic", pivoting=True, check_finite=False)
+    k = int(np.count_nonzero(np.abs(np.diag(triangle)) > tolerance))
     return W[np.sort(order[:k])]
 
 
@@ -135,12 +140,14 @@ def _basis(W: Floats, rows: Floats) -> tuple[Integers, float]:
     short = np.all(np.rint(np.ldexp(W, 30)) == np.ldexp(W, 30)) and np.abs(W).max() < 2.0**20
     B = np.ldexp(rows, 30).astype(np.int64) if short else _whole(rows, bits=53)
     B = B >> int(np.min(_trailing_zeros(B)))
-    moved = float(np.abs(W - _project(W, B)).max() / np.abs(W).max())
+    asked = W[np.abs(W).max(axis=1) > 0]
+    off = np.abs(asked - _project(asked, B)).max(axis=1)
+    moved = float((off / np.abs(asked).max(axis=1)).max())
     if not moved <= MOVED:
         raise NotSpanned(
             f"the workload has no clear rank: on an integer basis of {len(B)} rows its entries "
-            f"would move by {moved:.1e} of the greatest, above {MOVED:g}; round its entries, or "
-            "drop the queries that nearly repeat others."
+            f"would move by {moved:.1e} of their row's greatest, above {MOVED:g}; round its "
+            "entries, or drop the queries that nearly repeat others."
         )
     return B, 0.0 if short else moved
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import Floats, exact_positive, floats
+from .._checks import Floats, exact_positive, floats, frozen
 from ..errors import InvalidInput
 
 # Bits kept of each scale, and of each 1/sigma^2: 32 lose at most 2^-31 of the noise, 40 at
@@ -23,6 +23,10 @@ WEIGHT_BITS = 40
 
 # Below 1 the rounded noise is no longer close to its Gaussian; see docs/math/exact-noise.md.
 LEAST = 1.0
+PREFERRED = 64.0
+
+# As far as the sampler goes.
+GREATEST = 2.0**80
 
 
 def scales(sigma: ArrayLike, rows: int) -> Floats:
@@ -37,8 +41,12 @@ def scales(sigma: ArrayLike, rows: int) -> Floats:
             f"sigma must be at least {LEAST:g} in integer units, got {array.min():g}: multiply the "
             "strategy's rows and their sigmas by the same power of two."
         )
-    array.setflags(write=False)
-    return array
+    if not np.all(array <= GREATEST):
+        raise InvalidInput(
+            f"sigma must be at most 2^80 in integer units, got {array.max():.3g}: so much noise "
+            "leaves nothing to publish; ask for a greater budget or coarser rows."
+        )
+    return frozen(array)
 
 
 def scaled(sigma: Floats, factor: float, *, up: bool) -> Floats:

@@ -15,10 +15,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from .._checks import Floats
-from ..errors import InvalidInput
+from .._checks import Floats, frozen
+from ..errors import InvalidInput, NotConverged
 from ..privacy import Cost, People, Profile
 from ..sampling import rounded_variance
 from .exact import Integers, difference, integers, nearest, shifted
@@ -58,9 +58,13 @@ class Strategy(ABC):
     def apply(self, x: ArrayLike) -> Integers:
         """Return A~ x exactly for integers x of shape (d,): shape (k,)."""
 
-    @abstractmethod
     def profile(self) -> Profile:
         """Return sum_r A~_ri^2 / sigma_r^2 for each cell i, exactly, rounded up once a sigma."""
+        return self._profile
+
+    @cached_property
+    @abstractmethod
+    def _profile(self) -> Profile: ...
 
     @abstractmethod
     def covariance(self) -> Floats:
@@ -86,18 +90,28 @@ class Strategy(ABC):
         """Return P r in floats, (k,) -> (d,), for a P close to a left inverse of A~."""
 
     @abstractmethod
-    def _ask(self, X: Integers) -> tuple[Integers, int]:
-        """Return W X as (integers, bits): the answers are integers / 2**bits."""
+    def _ask(self, X: Integers) -> tuple[Integers, NDArray[np.int64]]:
+        """Return W X as (integers, bits), shape (m,) each: the answers are integers / 2**bits."""
 
     @cached_property
     def noise_variance(self) -> Floats:
         """Variance of round(sigma N) for each row, shape (k,)."""
-        return np.asarray(rounded_variance(self.sigma))
+        return frozen(np.asarray(rounded_variance(self.sigma)))
 
     @cached_property
     def variance(self) -> Floats:
         """Variance of each answer, shape (m,): of the integers and the rounded noise executed."""
-        return self._variance()
+        return frozen(self._variance())
+
+    def _data(self, x: ArrayLike) -> Integers:
+        """Return data as integers, one a cell, or refuse it."""
+        x = integers("the data", x)
+        if x.shape != self.shape[1:]:
+            raise InvalidInput(
+                f"the data must have one integer for each of {self.shape[1]} cells, "
+                f"got shape {x.shape}."
+            )
+        return x
 
     def cost(self, people: People | None = None, *, rows_may_leave: bool = False) -> Cost:
         """Return what measuring this once costs, from the executed integers, exactly.
@@ -119,11 +133,12 @@ class Strategy(ABC):
         if people.neighbours == "add-remove":
             square = self.profile().greatest
         else:
-            square = self._replaced()
+            square = self._replaced
             if people.max_rows > 1 or rows_may_leave:
                 square = max(square, self.profile().greatest)
         return Cost(people.max_rows**2 * square, people.neighbours)
 
+    @cached_property
     def _replaced(self) -> Fraction:
         """Return max over pairs of ||a_i - a_j||^2, or a bound above it."""
         _, d = self.shape
@@ -155,7 +170,10 @@ class Strategy(ABC):
             if np.all(np.abs(_doubles(change, shift + bits)) <= RESIDUAL / 4 * error):
                 answers, shift = self._ask(X)
                 return _doubles(answers, shift + bits)
-        raise ArithmeticError("the rebuild did not settle: the strategy is too ill-conditioned")
+        raise NotConverged(
+            "the answers cannot be rebuilt to a millionth of their standard errors: the strategy "
+            "is too ill-conditioned; relax the tightest targets."
+        )
 
     @cached_property
     def _resolution(self) -> int:
@@ -170,22 +188,29 @@ class Strategy(ABC):
         """Return the greatest sum of absolute values of a row of W."""
 
 
-def _doubles(values: Integers, bits: int) -> Floats:
-    """Return integers / 2**bits as the nearest doubles."""
+def _doubles(values: Integers, bits: int | NDArray[np.int64]) -> Floats:
+    """Return integers / 2**bits as the nearest doubles; one bits for all, or one each."""
     if values.dtype != object:
         return np.ldexp(values.astype(np.float64), -bits)
     # Python divides integers of any size with one correct rounding.
-    scale = 1 << bits
-    return np.array([int(v) / scale for v in values.flat]).reshape(values.shape)
+    each = np.broadcast_to(bits, values.shape)
+    return np.array([int(v) / (1 << int(b)) for v, b in zip(values, each, strict=True)])
 
 
-def exact_integers(W: Floats) -> tuple[Integers, int]:
-    """Return (integers, bits) with W = integers / 2**bits.
+def exact_integers(W: Floats) -> tuple[Integers, NDArray[np.int64]]:
+    """Return (integers, bits) with W_j = integers_j / 2**bits_j for each row j, exactly.
 
-    Exact for whole numbers, and otherwise to 2^-61 of the greatest entry: a double's own
-    rounding is a hundred times as coarse.
+    Doubles are dyadic rationals: int64 where every row fits in 62 bits, as rows of whole numbers
+    do, and otherwise Python integers.
     """
-    if np.all(np.rint(W) == W) and np.abs(W).max(initial=0.0) < 2.0**62:
-        return W.astype(np.int64), 0
-    bits = 61 - int(np.frexp(np.abs(W).max())[1])
-    return np.rint(np.ldexp(W, bits)).astype(np.int64), bits
+    mantissas, exponents = np.frexp(W)
+    whole = np.ldexp(mantissas, 53).astype(np.int64)  # W = whole * 2^(exponents - 53)
+    lowest = np.log2(np.where(whole == 0, 1, whole & -whole)).astype(np.int64)
+    bits = np.where(whole == 0, 0, 53 - exponents - lowest).max(axis=1, initial=0).astype(np.int64)
+    if np.all(np.abs(W).max(axis=1, initial=0.0) < np.ldexp(1.0, 62 - np.minimum(bits, 1000))):
+        return np.ldexp(W, bits[:, None]).astype(np.int64), bits
+    shifts = (bits[:, None] + exponents - 53).astype(object)
+    wide = whole.astype(object)
+    left = np.where(shifts > 0, shifts, 0)
+    right = np.where(shifts < 0, -shifts, 0)  # only zeros are shifted out
+    return (wide << left) >> right, bits
