@@ -180,7 +180,7 @@ class TestRowsOfUnlikeScale:
         strategy = Dense(rows, 64.0, W)
         assert strategy.rebuild(strategy.apply([3, 4, 5])) == pytest.approx(W @ [3, 4, 5])
         with pytest.raises(NotSpanned):
-            Dense(rows, 64.0, np.add(W, [[0, 0, 1], [0, 0, 0]]))
+            Dense(rows, 64.0, np.add(W, [[1, -1, 0], [0, 0, 0]]))
 
 
 def test_masked_data_is_refused_by_type():
