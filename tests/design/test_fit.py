@@ -205,6 +205,18 @@ def test_without_newton_it_gets_there_too(monkeypatch):
     check(fit(*prefixes(16)), 1e-3)
 
 
+def test_newton_steps_that_lower_the_dual_are_not_taken(monkeypatch):
+    module = sys.modules["noiseshape.design.solve"]
+    right = module.direction
+
+    def wrong(*args):
+        du, ds = right(*args)
+        return -du, ds
+
+    monkeypatch.setattr(module, "direction", wrong)
+    check(fit(*prefixes(16)), 1e-3)
+
+
 class TestReplace:
     def test_the_total_is_free(self):
         design = fit([[1.0, 1, 1]], 5.0, neighbours="replace")

@@ -1,10 +1,29 @@
 """How a strategy is chosen: the least privacy cost for the accuracy that each query needs."""
 
 from .certificate import Certificate, Level
+from .compare import Comparison, compare
 from .design import Design
 from .fit import fit
+from .hierarchy import hierarchy
+from .identity import identity, per_query
 from .slack import extend, slack
+from .sm2 import sm2
 from .solve import Progress
 from .total import total
 
-__all__ = ["Certificate", "Design", "Level", "Progress", "extend", "fit", "slack", "total"]
+__all__ = [
+    "Certificate",
+    "Comparison",
+    "Design",
+    "Level",
+    "Progress",
+    "compare",
+    "extend",
+    "fit",
+    "hierarchy",
+    "identity",
+    "per_query",
+    "slack",
+    "sm2",
+    "total",
+]
