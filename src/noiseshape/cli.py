@@ -158,12 +158,10 @@ def verify(
     with _plainly():
         book = Ledger.open(file)
         for folder in release or []:
-            stamp = published(folder).stamp
-            if stamp is None:
-                typer.echo(f"{folder}: unrecorded; no ledger paid for it.", err=True)
-                raise typer.Exit(2)
-            book.verify(stamp.hash)
-            typer.echo(f"{folder}: paid by entry {stamp.number}.")
+            made = published(folder)
+            made.verify(book)
+            assert made.stamp is not None
+            typer.echo(f"{folder}: paid by entry {made.stamp.number}.")
         typer.echo(f"{file} holds together: {len(book.history())} entries.")
 
 

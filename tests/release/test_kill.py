@@ -77,6 +77,12 @@ def left_behind(folder):
     return len(entries), kept, published
 
 
+def yield_whole(folder):
+    """What is named as whole is whole; what is not whole is named so."""
+    if (folder / "out").exists():
+        assert len(list((folder / "out").iterdir())) == 4
+
+
 def check(plan, folder):
     """The promises, after a death; returns what was found, for the sweep to show its reach."""
     entries, kept, published = left_behind(folder)
@@ -84,6 +90,7 @@ def check(plan, folder):
     assert len(kept) <= entries, "a measurement without a debit"
     assert not published or kept, "a release that was not kept first"
     before = kept[0].read_bytes() if kept else None
+    yield_whole(folder)
     if entries == 0:
         assert release(plan, folder).stamp.number == 1
         return "unpaid"
@@ -101,6 +108,8 @@ def check(plan, folder):
         assert not (folder / "out").exists()
         return "paid"
     again = release(plan, folder, **options)
+    leftovers = [p for p in folder.rglob("*.partial") if "out" not in p.name or kept]
+    assert not leftovers, "a second measurement, or half a release, was left lying"
     assert Release.read(folder / "out").values.tolist() == again.values.tolist()
     if before is not None:
         assert kept[0].read_bytes() == before, "one debit was measured twice"

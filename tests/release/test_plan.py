@@ -64,6 +64,39 @@ def test_replace_costs_the_exact_maximum_over_pairs():
     assert plan.cost.neighbours == "replace"
 
 
+class TestAbsence:
+    """Under replace, a person who may also be absent pays for each column on its own."""
+
+    CASES = (
+        ({"people": People(neighbours="replace"), "rows_may_leave": True}, 1),
+        ({"people": People("id", 2, "replace")}, 4),
+    )
+
+    @pytest.mark.parametrize(("options", "rows"), CASES)
+    @pytest.mark.parametrize(
+        ("W", "c"), [([[1, 1], [1, 0]], [1e-4, 1]), ([[1, 1, 1], [-1, -1, 0]], [1, 1])]
+    )
+    def test_the_certificate_is_of_that_cost(self, options, rows, W, c):
+        queries = Queries(len(W[0]), **options).ask("x", W, variance=c)
+        plan = ns.plan(queries)
+        added = ns.plan(Queries(len(W[0])).ask("x", W, variance=c))
+        # A replacement is at most a removal and an addition.
+        assert plan.cost.mu_squared <= 4 * rows * added.cost.mu_squared * (1 + Fraction(1, 100))
+        assert plan.certificate.achieved == pytest.approx(float(plan.cost.mu_squared), rel=1e-5)
+        assert plan.certificate.lower <= float(plan.cost.mu_squared) * (1 + 1e-9)
+        assert plan.certificate.gap <= 1e-3
+
+
+def test_a_strategy_for_other_queries_is_refused():
+    one, two = ns.plan(prefixes(4)), ns.plan(prefixes(5))
+    with pytest.raises(InvalidInput, match="other queries"):
+        Plan(one.queries, two.strategy)
+    swapped = Queries(2).ask("x", [[1, 0], [0, 1]], stderr=1)
+    straight = Queries(2).ask("x", [[0, 1], [1, 0]], stderr=1)
+    with pytest.raises(InvalidInput, match="other queries"):
+        Plan(swapped, ns.plan(straight).strategy)
+
+
 class TestBudgets:
     def test_a_ceiling_spends_what_the_targets_need(self):
         free, capped = ns.plan(prefixes()), ns.plan(prefixes(), budget=Budget(mu=100.0))
@@ -129,8 +162,10 @@ class TestSlack:
 
     def test_an_extension_must_be_about_the_same(self):
         plan = ns.plan(self.queries(), refine=True)
-        with pytest.raises(InvalidInput, match="same cells and people"):
+        with pytest.raises(InvalidInput, match="same cells, people, table"):
             plan.extend(Queries(3).ask("again", [0, 1, 0], variance=9.0))
+        with pytest.raises(InvalidInput, match="same cells, people, table and selection"):
+            plan.extend(Queries(2, selection="children").ask("again", [0, 1], variance=9.0))
         with pytest.raises(InvalidInput, match="planned already"):
             plan.extend(Queries(2).ask("cells", [0, 1], variance=9.0))
 

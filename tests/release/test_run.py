@@ -2,6 +2,7 @@
 
 import stat
 import traceback
+import warnings
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from noiseshape.errors import LedgerMissing
 @pytest.fixture(scope="module")
 def plan():
     queries = (
-        Queries(["a", "b", "c", "d"])
+        Queries(["a", "b", "c", "d"], table="letters")
         .ask("up to", np.tril(np.ones((4, 4))), stderr=3)
         .ask("cells", np.eye(4), stderr=5)
     )
@@ -101,7 +102,11 @@ class TestRefusalsSpendNothing:
         ([1, 2, 3, 4], {"ledger": None, "unrecorded": True, "resume": 1}, InvalidInput, "resume"),
         ([1, 2, 3, 4], {"resume": 7}, InvalidInput, "no entry 7"),
         ([1, 2, 3, 4], {"out": "."}, InvalidInput, "exists"),
-        ([1, 2, 3, 4], {"out": "no/such/folder"}, InvalidInput, "not a folder"),
+        ([1, 2, 3, 4], {"out": "no/such/folder"}, InvalidInput, "cannot be made"),
+        ([1, 2, 3, 4], {"out": "x" * 300}, InvalidInput, "cannot be made"),
+        ([1, 2, 3, 4], {"out": "a\0b"}, InvalidInput, "cannot be made"),
+        ([1, 2, 3, 4], {"ledger": 5}, InvalidInput, "must be a Ledger"),
+        (np.ma.masked_array([1, 2, 3, 4], mask=[0, 0, 0, 1]), {}, InvalidInput, "masked"),
         ([1, 2, 3, 4], {"ledger": "none.db"}, LedgerMissing, "no ledger"),
         ([1, 2, 3, 4], {"vintage": "v2"}, InvalidInput, "vintage 'v2', and the ledger of 'v1'"),
         ([1, 2, 3, 4], {"who": "two\nlines"}, InvalidInput, "one line"),
@@ -206,6 +211,29 @@ class TestResuming:
         with pytest.raises(InvalidInput, match="pay for a new release"):
             plan.release([1, 2, 3, 4], ledger=ledger, resume=1)
 
+    def test_a_measurement_that_vanished_is_not_drawn_again(self, plan, ledger):
+        plan.release([1, 2, 3, 4], ledger=ledger)
+        (kept,) = ledger.path.with_name("budget.db.runs").glob("*/measurement.json")
+        kept.unlink()
+        with pytest.raises(InvalidInput, match="is gone from its staging"):
+            plan.release([1, 2, 3, 4], ledger=ledger, resume=1)
+
+    def test_measurements_are_not_swapped_between_entries(self, plan, tmp_path):
+        book = Ledger.create(tmp_path / "b.db", Budget(mu=9.0))
+        plan.release([1, 2, 3, 4], ledger=book)
+        plan.release([1, 2, 3, 4], ledger=book)
+        one, two = (tmp_path / "b.db.runs").glob("*/measurement.json")
+        one.write_text(two.read_text())
+        number = next(e.number for e in book.history() if e.hash == one.parent.name)
+        with pytest.raises(InvalidInput, match="belongs to another"):
+            plan.release([1, 2, 3, 4], ledger=book, resume=number)
+
+    def test_a_symlink_is_the_same_ledger(self, plan, ledger, tmp_path):
+        (tmp_path / "link.db").symlink_to(ledger.path)
+        first = plan.release([1, 2, 3, 4], ledger=tmp_path / "link.db")
+        again = plan.release([1, 2, 3, 4], ledger=ledger, resume=1)
+        assert again.values.tolist() == first.values.tolist()
+
     def test_an_altered_staging_folder_is_refused(self, plan, ledger):
         plan.release([1, 2, 3, 4], ledger=ledger)
         (kept,) = ledger.path.with_name("budget.db.runs").glob("*/measurement.json")
@@ -236,15 +264,85 @@ def test_the_public_interface_takes_no_sampler_and_no_seed(plan):
         assert not names & {"seed", "rng", "random_state", "sampler", "noise", "bits"}
 
 
-def test_profiles_add_within_a_vintage(tmp_path):
-    """Two releases about different cells of one frozen vintage cost one, not two."""
-    ledger = Ledger.create(tmp_path / "b.db", Budget(mu=1.0), vintage="frozen")
-    left, right = (ns.plan(Queries(2).ask("x", row, stderr=1.001)) for row in ([1, 0], [0, 1]))
-    left.release([5, 6], ledger=ledger)
-    right.release([5, 6], ledger=ledger)
-    assert ledger.spent().mu_squared == max(left.cost.mu_squared, right.cost.mu_squared)
-    with pytest.raises(BudgetExceeded):
-        left.release([5, 6], ledger=ledger)
+def releases_of(tables, folder):
+    """Two releases, each about one of two cells, of tables by these names; what they spent."""
+    ledger = Ledger.create(folder / "b.db", Budget(mu=2.0), vintage="frozen")
+    plans = [
+        ns.plan(Queries(2, table=table).ask("x", row, stderr=1.001))
+        for table, row in zip(tables, ([1, 0], [0, 1]), strict=True)
+    ]
+    for plan in plans:
+        plan.release([5, 6], ledger=ledger)
+    costs = [plan.cost.mu_squared for plan in plans]
+    return ledger.spent().mu_squared, costs
+
+
+def test_profiles_add_within_a_vintage_of_one_named_table(tmp_path):
+    spent, costs = releases_of(["people", "people"], tmp_path)
+    assert spent == max(costs)
+
+
+@pytest.mark.parametrize("tables", [["ages", "incomes"], [None, None], ["ages", None]])
+def test_cells_of_other_or_nameless_tables_never_merge(tmp_path, tables):
+    """Equal labels may stand for other cells: a person may sit in the dear one of each."""
+    spent, costs = releases_of(tables, tmp_path)
+    assert spent == sum(costs)
+
+
+class Panic(BaseException):
+    """As engines written in other languages raise: no Exception, and it quotes a row."""
+
+
+@pytest.mark.parametrize("kind", [Panic, SystemExit, GeneratorExit])
+def test_panics_name_the_step_and_nothing_else(plan, ledger, kind):
+    source = Recorded([1, 2, 3, 4])
+
+    def read():
+        warnings.warn("row 17 is Jane Doe", stacklevel=1)
+        raise kind("Jane Doe")
+
+    source.read = read
+    with pytest.raises(ReleaseFailed, match="'read'") as info:
+        plan.release(source, ledger=ledger)
+    assert "Jane" not in "".join(traceback.format_exception(info.value))
+
+
+def test_no_frame_of_a_failure_holds_what_was_read(plan, ledger):
+    source = Recorded([1, 2, 3, 4])
+    source.read = lambda: np.array([1.5, 918273645.0])
+    with pytest.raises(ReleaseFailed) as info:
+        plan.release(source, ledger=ledger)
+    frames, at = [], info.value.__traceback__
+    while at is not None:
+        if "noiseshape" in at.tb_frame.f_code.co_filename:
+            frames.append(repr(at.tb_frame.f_locals))
+        at = at.tb_next
+    assert frames
+    assert "918273645" not in "".join(frames)
+
+
+def test_an_interrupt_stays_an_interrupt(plan, ledger):
+    source = Recorded([1, 2, 3, 4])
+
+    def read():
+        raise KeyboardInterrupt("Jane Doe")
+
+    source.read = read
+    with pytest.raises(KeyboardInterrupt) as info:
+        plan.release(source, ledger=ledger)
+    assert info.value.args == ()
+    assert info.value.__context__ is None
+
+
+def test_a_release_is_paid_by_its_own_entry(plan, ledger, tmp_path):
+    honest = plan.release([1, 2, 3, 4], ledger=ledger)
+    honest.verify(ledger)
+    louder = plan.within(Budget(mu=90.0))
+    forged = ns.Release(louder, louder.strategy.apply([1, 2, 3, 4]), honest.stamp, honest.when)
+    with pytest.raises(InvalidInput, match="paid for another release"):
+        forged.verify(ledger)
+    with pytest.raises(InvalidInput, match="unrecorded"):
+        plan.release([1, 2, 3, 4], unrecorded=True).verify(ledger)
 
 
 def test_a_release_finds_its_ledger(plan, ledger, tmp_path):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arb import fraction_up, sqrt_up
+from .._checks import whole
 from ..errors import InvalidInput
 
 
@@ -32,9 +33,13 @@ class Profile:
     exponent: int
 
     def __post_init__(self) -> None:
-        units = np.array([int(u) for u in np.ravel(self.units)], dtype=object)
-        if units.size == 0:
+        given = np.ravel(np.asarray(self.units, dtype=object))
+        if given.size == 0:
             raise InvalidInput("a profile must have at least one cell.")
+        if not all(isinstance(u, (int, np.integer)) for u in given):
+            raise InvalidInput("a profile's units must be integers.")
+        whole("the profile's exponent", self.exponent, least=0)
+        units = np.array([int(u) for u in given], dtype=object)
         units.setflags(write=False)
         object.__setattr__(self, "units", units)
 

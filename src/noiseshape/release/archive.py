@@ -73,7 +73,7 @@ def sealed(kind: str, version: int, content: dict[str, Any]) -> str:
 def unsealed(kind: str, version: int, text: str, where: str) -> dict[str, Any]:
     """Return the content of a sealed text, or refuse what is altered, unknown or newer."""
     try:
-        body = json.loads(text)
+        body = json.loads(text, parse_constant=_refuse)
         stated = body.pop("sha256")
         found, format_, content = body["noiseshape"], body["format"], body["content"]
     except (ValueError, TypeError, KeyError, AttributeError):
@@ -92,6 +92,10 @@ def unsealed(kind: str, version: int, text: str, where: str) -> dict[str, Any]:
             f"{where} was altered since it was written: restore it from a copy, or make it anew."
         )
     return content
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
 
 
 def read_text(path: str | os.PathLike[str], kind: str) -> str:
@@ -118,11 +122,11 @@ def write_whole(path: str | os.PathLike[str], text: str, *, mode: int = 0o644) -
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
-    sync_directory(path.parent)
+    sync(path.parent)
 
 
-def sync_directory(path: Path) -> None:
-    """Make renames inside a directory durable."""
+def sync(path: Path) -> None:
+    """Make a file, or the names in a directory, durable."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

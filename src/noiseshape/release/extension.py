@@ -19,9 +19,6 @@ from .queries import Queries, replace_queries
 if TYPE_CHECKING:
     from .plan import Plan
 
-# Aimed below the targets, so that they hold when scales are rounded up to stay in the slack.
-AIM = 1 - 1e-6
-
 
 def extended(plan: Plan, queries: Queries) -> Plan:
     """Return a plan that measures what ``plan`` does, refined, and answers further queries too.
@@ -29,8 +26,10 @@ def extended(plan: Plan, queries: Queries) -> Plan:
     Formal Guarantees:
       The result costs at most what the refined plan costs, compared as exact rationals.
     """
-    if (queries.cells, queries.people) != (plan.queries.cells, plan.queries.people):
-        raise InvalidInput("further queries must be about the same cells and people as the plan.")
+    if not plan.queries.same_subject(queries):
+        raise InvalidInput(
+            "further queries must be about the same cells, people, table and selection as the plan."
+        )
     known = {query.name for query in plan.queries.queries}
     repeated = [query.name for query in queries.queries if query.name in known]
     if repeated:
@@ -40,6 +39,8 @@ def extended(plan: Plan, queries: Queries) -> Plan:
     base = plan.refine()
     room = base.slack() / base.queries.people.max_rows**2  # profiles count one row, costs k
     full = NO_SLACK * float(base.cost.mu_squared)
+    from .plan import AIM
+
     design = fill(room, queries.matrix, queries.variance * AIM, least=full)
     further = rounded(design.A, queries.matrix).strategy
     union = _union(base.strategy, further)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._checks import Floats
-from ..errors import BudgetExceeded
+from ..errors import BudgetExceeded, InvalidInput
 from ..privacy import Budget, Cost, People
 from ..sampling import rounded_gaussian
 from ..strategies import Strategy
@@ -69,6 +69,11 @@ def measure(
       mechanism (docs/math/exact-noise.md). Nothing real-valued is added to data.
     """
     cost = strategy.cost(people, rows_may_leave=rows_may_leave)
+    if isinstance(allowance, Cost) and allowance.neighbours != cost.neighbours:
+        raise InvalidInput(
+            f"the allowance is stated under {allowance.neighbours} neighbours, and the measurement "
+            f"costs what it costs under {cost.neighbours}: state both under one relation."
+        )
     if not cost.mu_squared <= allowance.mu_squared:
         raise BudgetExceeded(
             f"the measurement costs mu = {cost.mu:.6g}, and {allowance.mu:.6g} is allowed: "

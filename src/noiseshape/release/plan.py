@@ -40,6 +40,10 @@ Shape = Literal["fit", "total", "hierarchy", "identity", "sm2"]
 Priority = Literal["accuracy", "privacy"]
 
 FORMAT = 1
+
+# Targets aimed at where a plan is put together of parts, so that rounding misses none.
+AIM = 1 - 1e-5
+
 SHAPES: dict[str, Callable[[ArrayLike, ArrayLike], Design]] = {
     "total": total,
     "hierarchy": hierarchy,
@@ -78,6 +82,11 @@ class Plan:
     refined: bool = False
     certificate: Certificate | None = None
     moved: float = 0.0
+
+    def __post_init__(self) -> None:
+        asked, made = self.queries, self.strategy
+        if made.shape[1] != len(asked.cells) or not np.array_equal(made.workload, asked.matrix):
+            raise InvalidInput("the plan's strategy answers other queries than the plan's.")
 
     @cached_property
     def cost(self) -> Cost:
@@ -132,15 +141,14 @@ class Plan:
         """
         if self.refined:
             return self
-        wanted = self.queries.variance * self.k
-        again = _designed(self.queries, wanted, "fit", refine=True)
-        return again.within(Budget(mu=self.cost.mu)) if again.cost.mu > self.cost.mu else again
+        # Aimed below the targets by what the levels of the design may miss them by.
+        return _designed(self.queries, self.queries.variance * self.k * AIM, "fit", refine=True)
 
     def slack(self) -> Floats:
-        """Return, for each cell, how much mu^2 can still be spent there for free, rounded down.
+        """Return how much mu^2 the refined plan leaves in each cell, (d,), rounded down.
 
-        Of the refined plan, from the integers that it executes. Zero everywhere means that
-        nothing more can be answered for free.
+        From the integers that ``refine()`` executes: release that plan, or what ``extend``
+        returns, to have it. Zero everywhere means that nothing can be answered for free.
         """
         if self.queries.people.neighbours != "add-remove":
             raise InvalidInput(
@@ -232,7 +240,7 @@ class Plan:
                 certificate,
                 float(content["moved"]),
             )
-        except (KeyError, TypeError):
+        except (KeyError, TypeError, AttributeError):
             raise InvalidInput("the plan file lacks a part: make the plan anew.") from None
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -321,15 +329,28 @@ def _designed(
     gap: float = 1e-3,
     progress: Watch | None = None,
 ) -> Plan:
-    W = queries.matrix
+    W, people = queries.matrix, queries.people
     if shape == "fit":
-        neighbours = queries.people.neighbours
+        # Where a person may also be absent from the cells, so that a column counts on its own,
+        # absence is one more cell to be replaced by: one that no query asks about.
+        absent = people.neighbours == "replace" and (queries.rows_may_leave or people.max_rows > 1)
         design: Design = fit(
-            W, variance, neighbours=neighbours, refine=refine, gap=gap, progress=progress
+            np.pad(W, ((0, 0), (0, int(absent)))),
+            variance,
+            neighbours=people.neighbours,
+            refine=refine,
+            gap=gap,
+            progress=progress,
         )
     elif refine:
         raise InvalidInput("only the shape 'fit' is refined: the others are for comparison.")
     else:
         design = SHAPES[shape](W, variance)
-    executed = rounded(design.A, W)
-    return Plan(queries, executed.strategy, shape, refine, design.certificate, executed.moved)
+    executed = rounded(design.A[:, : W.shape[1]], W)
+    certificate = design.certificate
+    if certificate is not None:  # of one row; a person has k
+        rows = people.max_rows**2
+        certificate = replace(
+            certificate, lower=certificate.lower * rows, achieved=certificate.achieved * rows
+        )
+    return Plan(queries, executed.strategy, shape, refine, certificate, executed.moved)

@@ -7,6 +7,7 @@ release.json                    y and A, to combine with later releases; altered
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import platform
@@ -19,7 +20,7 @@ import numpy as np
 
 from .._version import __version__
 from ..errors import InvalidInput
-from .archive import digest, read_text, sealed, sync_directory, unsealed, write_whole
+from .archive import digest, read_text, sealed, sync, unsealed, write_whole
 from .intervals import NOISE_ONLY
 
 if TYPE_CHECKING:
@@ -34,21 +35,27 @@ DELTAS = (1e-6, 1e-9, 1e-12)
 def writable(out: str | os.PathLike[str]) -> None:
     """Refuse a folder that exists, or that cannot be made."""
     out = Path(out)
-    if out.exists() or out.is_symlink():
+    if os.path.lexists(out):
         raise InvalidInput(f"{out} exists: a release is published in a new folder; name another.")
-    parent = out.absolute().parent
-    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+    try:
+        trial = _partial(out, "trial")
+        trial.mkdir()
+        trial.rmdir()
+    except (OSError, ValueError):
         raise InvalidInput(
-            f"{parent} is not a folder that can be written in: make it, or name one."
-        )
+            f"{out} cannot be made: name a new folder in one that exists and can be written in."
+        ) from None
 
 
 def publish(release: Release, out: str | os.PathLike[str]) -> None:
     """Write the folder beside its place, and rename it into it."""
     out = Path(out).absolute()
-    paid = secrets.token_hex(8) if release.stamp is None else release.stamp.hash[:16]
-    partial = out.with_name(f".{out.name}.{paid}.partial")
-    shutil.rmtree(partial, ignore_errors=True)  # left by a process that was killed here
+    paid = "unrecorded" if release.stamp is None else release.stamp.hash[:16]
+    if release.stamp is not None:
+        # Left by a process that was killed here: the entry's lock is held, so it is no other's.
+        for left in out.parent.glob(f".{glob.escape(out.name)}.{paid}.*.partial"):
+            shutil.rmtree(left, ignore_errors=True)
+    partial = _partial(out, paid)
     partial.mkdir()
     try:
         table = release.table()
@@ -57,12 +64,20 @@ def publish(release: Release, out: str | os.PathLike[str]) -> None:
         text = json.dumps(provenance(release), indent=2, ensure_ascii=False) + "\n"
         write_whole(partial / "provenance.json", text)
         write_whole(partial / "release.json", sealed("release", FORMAT, release.to_json()))
-        sync_directory(partial)
+        for path in partial.iterdir():
+            sync(path)
+        sync(partial)
+        if os.path.lexists(out):
+            raise FileExistsError(out)
         partial.rename(out)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
-    sync_directory(out.parent)
+    sync(out.parent)
+
+
+def _partial(out: Path, paid: str) -> Path:
+    return out.absolute().with_name(f".{out.name}.{paid}.{secrets.token_hex(8)}.partial")
 
 
 def published(out: str | os.PathLike[str]) -> Release:

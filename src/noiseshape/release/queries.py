@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._checks import Floats, floats
+from .._checks import Floats, floats, frozen
 from ..errors import InvalidInput
 from ..privacy import People
 from .archive import digest, pack, unpack
@@ -52,9 +52,13 @@ class Queries:
     rows_may_leave
         Whether a policy (a filter, values dropped as outside) can take a person's row out of
         the cells altogether; matters under ``replace``.
+    table
+        The custodian's name of the table that is counted. Releases about the cells of one named
+        table, in one vintage, add up cell by cell in the ledger; without a name they never do,
+        since equal labels may stand for other cells.
     selection
-        Words that name the policies by which rows were selected, part of what makes two
-        releases of one vintage comparable cell by cell.
+        Words that name the policies by which rows were selected; releases with other words
+        do not add up cell by cell either.
 
     Examples
     --------
@@ -69,6 +73,7 @@ class Queries:
     cells: tuple[str, ...]
     people: People = field(default_factory=People)
     rows_may_leave: bool = False
+    table: str | None = None
     selection: str = "every row"
     queries: tuple[Query, ...] = ()
 
@@ -78,12 +83,13 @@ class Queries:
         people: People | None = None,
         *,
         rows_may_leave: bool = False,
+        table: str | None = None,
         selection: str = "every row",
         queries: Sequence[Query] = (),
     ) -> None:
         if isinstance(cells, (int, np.integer)):
             cells = [str(i) for i in range(int(cells))]
-        cells = tuple(str(cell) for cell in cells)
+        cells = tuple(_text("a cell's label", str(cell)) for cell in cells)
         if not cells:
             raise InvalidInput("queries need at least one cell to ask about.")
         if len(set(cells)) != len(cells):
@@ -92,7 +98,8 @@ class Queries:
             "cells": cells,
             "people": people or People(),
             "rows_may_leave": bool(rows_may_leave),
-            "selection": str(selection),
+            "table": None if table is None else _text("the table's name", table),
+            "selection": _text("selection", selection),
             "queries": tuple(queries),
         }.items():
             object.__setattr__(self, name, value)
@@ -119,6 +126,7 @@ class Queries:
         labels
             A text for each row; numbers by default.
         """
+        name = _text("a query's name", name)
         if any(query.name == name for query in self.queries):
             raise InvalidInput(f"a query named {name!r} is asked already: give it another name.")
         W = np.atleast_2d(floats(f"the rows of {name!r}", rows))
@@ -131,26 +139,24 @@ class Queries:
         empty = np.flatnonzero(~W.any(axis=1))
         if empty.size:
             raise InvalidInput(f"row {empty[0]} of {name!r} asks nothing: all its entries are 0.")
-        texts = tuple(str(t) for t in (range(len(W)) if labels is None else labels))
+        each = range(len(W)) if labels is None else labels
+        texts = tuple(_text(f"a label of {name!r}", str(t)) for t in each)
         if len(W) == 1 and labels is None:
             texts = ("",)
         if len(texts) != len(W) or len(set(texts)) != len(texts):
             raise InvalidInput(f"{name!r} needs {len(W)} labels that differ from each other.")
-        for array in (W, c):
-            array.setflags(write=False)
-        return replace_queries(self, (*self.queries, Query(str(name), W, c, texts)))
+        return replace_queries(self, (*self.queries, Query(name, frozen(W), frozen(c), texts)))
 
     @cached_property
     def matrix(self) -> Floats:
         """W, shape (m, d): the rows of every query, one after the other."""
         W = np.vstack([query.rows for query in self._asked()])
-        W.setflags(write=False)
-        return W
+        return frozen(W)
 
     @cached_property
     def variance(self) -> Floats:
         """c, shape (m,): the target variance of every row."""
-        return np.concatenate([query.variance for query in self._asked()])
+        return frozen(np.concatenate([query.variance for query in self._asked()]))
 
     def _asked(self) -> tuple[Query, ...]:
         if not self.queries:
@@ -169,8 +175,15 @@ class Queries:
 
     @property
     def domain(self) -> str:
-        """A digest of the declared cells: equal for releases about the same cells."""
-        return digest({"cells": self.cells})
+        """A digest of the table's name and cells: equal for releases about the same cells."""
+        return digest({"table": self.table, "cells": self.cells})
+
+    def same_subject(self, other: Queries) -> bool:
+        """Return whether two sets of queries are about the same cells, people and rows."""
+        mine, theirs = (
+            (q.cells, q.people, q.rows_may_leave, q.table, q.selection) for q in (self, other)
+        )
+        return mine == theirs
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values that say all of this, and nothing of any data."""
@@ -182,6 +195,7 @@ class Queries:
                 "neighbours": self.people.neighbours,
             },
             "rows_may_leave": self.rows_may_leave,
+            "table": self.table,
             "selection": self.selection,
             "queries": [
                 {
@@ -201,6 +215,7 @@ class Queries:
             content["cells"],
             People(**content["people"]),
             rows_may_leave=content["rows_may_leave"],
+            table=content["table"],
             selection=content["selection"],
         )
         for query in content["queries"]:
@@ -216,12 +231,20 @@ class Queries:
         )
 
 
+def _text(what: str, value: str) -> str:
+    """Return text that any file can hold, or refuse it now rather than when it is published."""
+    if not isinstance(value, str) or not value.isprintable():  # half a surrogate is not
+        raise InvalidInput(f"{what} must be printable text.")
+    return value
+
+
 def replace_queries(asked: Queries, queries: Sequence[Query]) -> Queries:
     """Return the same cells and people, asked other queries."""
     return Queries(
         asked.cells,
         asked.people,
         rows_may_leave=asked.rows_may_leave,
+        table=asked.table,
         selection=asked.selection,
         queries=queries,
     )

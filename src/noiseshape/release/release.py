@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._checks import Floats, floats
+from .._checks import Floats, floats, frozen
 from ..errors import InvalidInput, NotSpanned
 from ..strategies.exact import Integers, integers
 from .archive import pack, unpack
@@ -28,6 +28,7 @@ from .plan import Plan
 from .table import Table
 
 if TYPE_CHECKING:
+    from ..privacy import Ledger
     from .consistency import Consistent
 
 # A question in words: the name of a query (or of one label of it) with its coefficient.
@@ -92,7 +93,7 @@ class Release:
     @cached_property
     def answers(self) -> Floats:
         """The answers to the plan's queries, shape (m,): unbiased."""
-        return self.plan.strategy.rebuild(self.values)
+        return frozen(self.plan.strategy.rebuild(self.values))
 
     @property
     def stderr(self) -> Floats:
@@ -178,6 +179,22 @@ class Release:
         from .consistency import consistent
 
         return consistent(self.plan.strategy, self.values, **options)
+
+    def verify(self, ledger: Ledger) -> None:
+        """Raise unless ``ledger`` holds the entry that paid for this very release."""
+        from .run import _charge, paid_for
+
+        if self.stamp is None:
+            raise InvalidInput("this release is unrecorded: no ledger paid for it.")
+        ledger.verify(self.stamp.hash)
+        (entry,) = (e for e in ledger.history() if e.hash == self.stamp.hash)
+        if entry.number != self.stamp.number or not paid_for(
+            entry.charge, _charge(self.plan, "", "")
+        ):
+            raise InvalidInput(
+                f"ledger entry {entry.number} paid for another release than this one: find the "
+                "ledger that paid for it, and trust its numbers no further until then."
+            )
 
     def write(self, out: str | os.PathLike[str]) -> None:
         """Publish in a new folder: CSV, Parquet, provenance, and y and A for later use."""

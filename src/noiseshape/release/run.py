@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import warnings
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -78,25 +79,46 @@ def run(
     _check(plan, source, ledger, out, unrecorded, resume)
     if ledger is None:
         y = _measure(plan, source, None)
-        stamp, when = None, _now()
-    else:
-        book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-        if vintage is not None and vintage != book.vintage:
-            raise InvalidInput(
-                f"the data is of vintage {vintage!r}, and the ledger of {book.vintage!r}: pay from "
-                "the ledger of this vintage, or make one that covers both without a vintage."
-            )
-        charge = _charge(plan, who, what)
-        entry = book.debit(charge) if resume is None else _entry(book, resume, charge)
-        stamp, when = Stamp(entry.number, entry.hash), entry.when
-        root = Path(f"{book.path}.runs")
-        staging = Staging(root, entry.number, entry.hash, resume=resume is not None)
+        return _finish(Release(plan, y, None, _now()), out)
+    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    if vintage is not None and vintage != book.vintage:
+        raise InvalidInput(
+            f"the data is of vintage {vintage!r}, and the ledger of {book.vintage!r}: pay from "
+            "the ledger of this vintage, or make one that covers both without a vintage."
+        )
+    charge = _charge(plan, who, what)
+    entry = book.debit(charge) if resume is None else _entry(book, resume, charge)
+    stamp = Stamp(entry.number, entry.hash)
+    # What staging refuses, it refuses before a row is read, in its own words. It is held to the
+    # end, so that no two processes publish one entry at once.
+    root, resumed = runs_of(book.path), resume is not None
+    with Staging(root, entry.number, entry.hash, resume=resumed) as staging:
         y = _measured_once(plan, source, staging, stamp)
-    release = _step("rebuild", stamp, lambda: _rebuilt(Release(plan, y, stamp, when)))
+        return _finish(Release(plan, y, stamp, entry.when), out)
+
+
+def _measured_once(plan: Plan, source: Source, staging: Staging, stamp: Stamp) -> Integers:
+    """Return the entry's one measurement: the one that was kept, or the first."""
+    kept = staging.measured()
+    if kept is not None:
+        return kept
+    y = _measure(plan, source, stamp)
+    _step(["keep"], stamp, lambda: staging.keep(y))
+    return y
+
+
+def _finish(release: Release, out: str | os.PathLike[str] | None) -> Release:
+    """Rebuild the answers now, so that nothing is left to fail later, and publish."""
+    _step(["rebuild"], release.stamp, lambda: release.answers)
     if out is not None:
         folder = out
-        _step("publish", stamp, lambda: publish(release, folder))
+        _step(["publish"], release.stamp, lambda: publish(release, folder))
     return release
+
+
+def runs_of(ledger: Path) -> Path:
+    """Return the folder of a ledger's runs: one, whatever name the ledger is reached by."""
+    return Path(f"{ledger.resolve()}.runs")
 
 
 def _check(
@@ -108,6 +130,8 @@ def _check(
     resume: int | None,
 ) -> None:
     """Refuse what can be refused before anything is spent or read."""
+    if ledger is not None and not isinstance(ledger, (Ledger, str, os.PathLike)):
+        raise InvalidInput("ledger must be a Ledger, or the file of one.")
     cells = len(plan.queries.cells)
     if source.cells() != cells:
         raise InvalidInput(f"the plan is about {cells} cells, and the data has {source.cells()}.")
@@ -122,27 +146,38 @@ def _check(
         raise InvalidInput("resume continues the run of a ledger entry: name the ledger.")
     if out is not None:
         writable(out)
+    # A strategy that cannot be rebuilt is found now, on public numbers, not after the debit.
+    plan.strategy.rebuild(plan.strategy.apply([1000 * (i % 2) for i in range(cells)]))
 
 
 def _charge(plan: Plan, who: str, what: str) -> Charge:
     asked = plan.queries
+    # Cells of a table without a name may be other cells than those of the last one.
+    by_cell = asked.people.neighbours == "add-remove" and asked.table is not None
     return Charge(
-        who=who or getpass.getuser(),
+        who=who or _user(),
         what=what or f"{len(asked.names)} answers about {len(asked.cells)} cells",
         people=asked.people,
         cost=plan.cost,
-        profile=plan.profile if asked.people.neighbours == "add-remove" else None,
+        profile=plan.profile if by_cell else None,
         schema_hash=asked.domain,
         selection=asked.selection,
         spec_hash=plan.digest,
     )
 
 
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have a number and no name
+        return f"uid {os.getuid()}"
+
+
 def _entry(book: Ledger, number: int, charge: Charge) -> Entry:
     """Return the entry to resume, if it paid for this very plan."""
     for entry in book.history():
         if entry.number == number:
-            if entry.charge.spec_hash != charge.spec_hash:
+            if not paid_for(entry.charge, charge):
                 raise InvalidInput(
                     f"ledger entry {number} paid for another plan: resume with the plan it names."
                 )
@@ -150,53 +185,54 @@ def _entry(book: Ledger, number: int, charge: Charge) -> Entry:
     raise InvalidInput(f"the ledger has no entry {number}: its history tells which there are.")
 
 
-def _measured_once(plan: Plan, source: Source, staging: Staging, stamp: Stamp) -> Integers:
-    """Return the entry's one measurement: the one that was kept, or the first."""
-    with staging:  # what it refuses, it refuses before a row is read, in its own words
-        y = staging.measured()
-        if y is None:
-            y = _measure(plan, source, stamp)
-            kept = y
-            _step("keep", stamp, lambda: staging.keep(kept))
-    return y
+def paid_for(paid: Charge, wanted: Charge) -> bool:
+    """Return whether two charges are for the same plan: all but who and what."""
+    mine, theirs = (
+        (c.spec_hash, c.cost, c.people, c.profile, c.schema_hash, c.selection)
+        for c in (paid, wanted)
+    )
+    return mine == theirs
 
 
 def _measure(plan: Plan, source: Source, stamp: Stamp | None) -> Integers:
+    at = ["read"]
+    return _step(at, stamp, lambda: _read_and_measure(plan, source, at))
+
+
+def _read_and_measure(plan: Plan, source: Source, at: list[str]) -> Integers:
+    """Read the rows and measure them; ``at`` tells the step, should it fail."""
     asked = plan.queries
-    x = _step("read", stamp, source.read)
-    return _step(
-        "measure",
-        stamp,
-        lambda: (
-            measure(
-                plan.strategy,
-                x,
-                plan.cost,
-                people=asked.people,
-                rows_may_leave=asked.rows_may_leave,
-            ).values
-        ),
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a warning may quote a value
+        x = source.read()
+        at[0] = "measure"
+        return measure(
+            plan.strategy, x, plan.cost, people=asked.people, rows_may_leave=asked.rows_may_leave
+        ).values
 
 
-def _rebuilt(release: Release) -> Release:
-    _ = release.answers  # kept by the release: nothing is left to fail later
-    return release
+def _step(at: list[str], stamp: Stamp | None, act: Callable[[], T]) -> T:
+    """Return what ``act`` returns; whatever goes wrong becomes a sentence with the step alone.
 
-
-def _step(name: str, stamp: Stamp | None, act: Callable[[], T]) -> T:
-    """Return what ``act`` returns; whatever goes wrong becomes a sentence with the step alone."""
+    It is raised outside the handler: no chained exception, and no frame of the traceback, holds
+    what the step was working on.
+    """
+    interrupted = False
     try:
         return act()
-    except Exception:
-        pass  # said below, outside the handler: no chained exception can quote a row
+    except KeyboardInterrupt:
+        interrupted = True
+    except BaseException:  # engines' panics are no Exceptions, and quote rows
+        pass
+    if interrupted:
+        raise KeyboardInterrupt
     paid = (
         "Nothing was recorded, and nothing was published."
         if stamp is None
         else f"Ledger entry {stamp.number} stands: resume={stamp.number} continues it, "
         "without a new debit."
     )
-    raise ReleaseFailed(f"the release failed at the step {name!r}. {paid}")
+    raise ReleaseFailed(f"the release failed at the step {at[0]!r}. {paid}")
 
 
 def _now() -> str:

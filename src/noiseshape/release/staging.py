@@ -16,7 +16,7 @@ from typing import Self
 
 from ..errors import InvalidInput, ReleaseFailed
 from ..strategies.exact import Integers
-from .archive import pack, read_text, sealed, sync_directory, unpack, unsealed, write_whole
+from .archive import pack, read_text, sealed, sync, unpack, unsealed, write_whole
 
 FORMAT = 1
 
@@ -55,13 +55,17 @@ class Staging:
             raise InvalidInput(
                 f"another process is working on ledger entry {self.number}: wait until it ends."
             ) from None
+        # Measured by a process that was killed before it could keep it: nobody was shown it.
+        for partial in self.path.glob(".*.partial"):
+            partial.unlink()
         return self
 
     def _make(self) -> None:
         try:
             for folder in (self.path.parent, self.path):
                 folder.mkdir(mode=0o700, exist_ok=folder != self.path)
-                sync_directory(folder.parent)
+                folder.chmod(0o700)
+                sync(folder.parent)
         except OSError as error:
             raise ReleaseFailed(
                 f"the staging folder {self.path} cannot be made ({error.strerror}); ledger entry "
@@ -81,14 +85,28 @@ class Staging:
         """The file that holds the measurement, once it is whole."""
         return self.path / "measurement.json"
 
+    @property
+    def mark(self) -> Path:
+        """An empty file that says that a measurement was kept, should it be gone."""
+        return self.path / "kept"
+
     def measured(self) -> Integers | None:
         """Return what was measured for this entry, or None where nothing was kept."""
         if not self.file.exists():
+            if self.mark.exists():
+                raise InvalidInput(
+                    f"what was measured for ledger entry {self.number} is gone from its staging "
+                    "folder: restore it, or pay for a new release."
+                )
             return None
         text = read_text(self.file, "measurement")
-        return unpack(unsealed("measurement", FORMAT, text, str(self.file))["values"])
+        content = unsealed("measurement", FORMAT, text, str(self.file))
+        if content.get("entry") != self.path.name:
+            raise InvalidInput(f"{self.file} belongs to another ledger entry: restore its own.")
+        return unpack(content["values"])
 
     def keep(self, values: Integers) -> None:
         """Keep a measurement: whole and durable, or not at all."""
-        text = sealed("measurement", FORMAT, {"values": pack(values)})
-        write_whole(self.file, text, mode=0o600)
+        content = {"entry": self.path.name, "values": pack(values)}
+        write_whole(self.file, sealed("measurement", FORMAT, content), mode=0o600)
+        write_whole(self.mark, "", mode=0o600)
