@@ -302,7 +302,6 @@ def test_charges_that_make_no_sense(fields, sentence):
         ({"cost": 0.25}, "cost as Cost"),
         ({"cost": Cost(Fraction(1), "replace")}, "state both under one relation"),
         ({"cost": Cost(Fraction(1, 2))}, "must be the cost"),
-        ({"profile": Profile(np.array([1]), -2)}, "exponent must be at least 0"),
     ],
 )
 def test_charges_that_contradict_themselves(fields, sentence):
@@ -887,6 +886,29 @@ def test_damage_that_breaks_sqlites_own_messages_is_found(sample, path):
     changed = bytearray(data)
     changed[data.index(b"genesis")] ^= 128  # the name of a table is no longer text
     assert found_or_unchanged(bytes(changed), sample, path)
+
+
+def descriptors(path):
+    """How many of this process's open files are ``path``."""
+    file, found = path.stat(), 0
+    for descriptor in range(1024):
+        with contextlib.suppress(OSError):
+            found += os.path.samestat(os.fstat(descriptor), file)
+    return found
+
+
+@pytest.mark.parametrize("flip", [1, 128])
+@pytest.mark.parametrize("where", ["an entry", "a table"])
+def test_a_refusal_that_somebody_keeps_does_not_keep_the_file_open(sample, path, where, flip):
+    data, history = sample
+    changed = bytearray(data)
+    text = history[1].hash.encode() if where == "an entry" else b"TABLE entry"
+    changed[data.index(text)] ^= flip
+    path.write_bytes(changed)
+    with pytest.raises(LedgerError) as kept:
+        Ledger.open(path)
+    assert kept.tb is not None
+    assert descriptors(path) == 0
 
 
 # Threads, forks, races and kills.
