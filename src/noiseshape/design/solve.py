@@ -23,6 +23,8 @@ CENTRING = 0.06
 INSIDE = 0.98
 # The last complementarity aimed at is this share of the gap wanted.
 FINISH = 0.1
+# The barrier function may fall by this share of its terms, which is rounding, and no more.
+ROUNDING = 1e-11
 
 # Caps may be exceeded by this share: they are levels that were themselves found to a gap.
 CAP_TOLERANCE = 1e-9
@@ -211,7 +213,7 @@ def _newton(
         )
         if after is not None:
             risen = 2 * after.F - a @ trial + tau * np.log(trial).sum() - merit
-            if risen >= -FINISH * wanted - 1e-12 * abs(merit):
+            if risen >= -ROUNDING * (2 * state.F + a @ u):
                 return after, s + _inside(s, ds) * ds
         length /= 4
     return None
