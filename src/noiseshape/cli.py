@@ -76,7 +76,10 @@ def create(
         budget = Budget(epsilon=epsilon, delta=delta, rho=rho, mu=mu)
         people = People(unit, max_rows, neighbours)  # type: ignore[arg-type]  # it checks
         made = Ledger.create(file, budget, people=people, vintage=vintage)
-        typer.echo(f"{file} allows {made.budget!r}, for ever.")
+        typer.echo(
+            f"{file} made: it allows {made.budget.stated} (mu={made.budget.mu:.6g}) in all, "
+            "which cannot be changed."
+        )
 
 
 @ledger.command()
@@ -101,7 +104,7 @@ def show(file: File, delta: Delta = 1e-9, as_json: AsJson = False) -> None:
             typer.echo(json.dumps(facts, indent=2))
             return
         typer.echo(
-            f"{file}: {facts['releases']} releases; unit {book.people.unit}, "
+            f"{file}: releases {facts['releases']}; unit {book.people.unit}, "
             f"{book.people.neighbours} neighbours; vintage {book.vintage or 'none'}"
         )
         names = ("cap", "spent", "left")
@@ -162,7 +165,7 @@ def verify(
             made.verify(book)
             assert made.stamp is not None
             typer.echo(f"{folder}: paid by entry {made.stamp.number}.")
-        typer.echo(f"{file} holds together: {len(book.history())} entries.")
+        typer.echo(f"{file} holds together; entries: {len(book.history())}.")
 
 
 if __name__ == "__main__":

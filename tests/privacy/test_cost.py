@@ -78,6 +78,14 @@ def test_a_budget_never_allows_more_than_was_stated():
     assert not budget.allows(Cost(budget.mu_squared + Fraction(1, 10**40)))
 
 
+def test_a_cost_in_the_words_of_a_budget():
+    cost = Cost.of(0.5)
+    assert Budget(mu=1.0).in_its_words(cost) == "mu=0.5"
+    assert Budget(rho=1.0).in_its_words(cost) == "rho=0.125"
+    said = Budget(epsilon=1.0, delta=1e-5).in_its_words(cost)
+    assert said == f"epsilon={cost.epsilon(1e-5):.6g} at delta=1e-05"
+
+
 def test_cost_on_the_curve():
     cost = Cost.of(0.7)
     assert cost.delta(0.5) == delta(0.5, 0.7)

@@ -2,6 +2,9 @@
 
 import itertools
 import math
+import os
+import signal
+import threading
 
 import numpy as np
 import pytest
@@ -198,3 +201,24 @@ def test_shapes_that_do_not_broadcast():
 def test_bad_epsilon_for_the_bound(bad):
     with pytest.raises(InvalidInput, match="epsilon"):
         privacy_bound(bad, 1e-5)
+
+
+def test_a_fork_in_the_middle_of_another_threads_arithmetic_does_not_hang():
+    stop = threading.Event()
+
+    def busy():
+        while not stop.is_set():
+            epsilon(1e-9, 0.3)
+
+    thread = threading.Thread(target=busy)
+    thread.start()
+    try:
+        for _ in range(20):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(20)  # a deadlock ends by a signal, which the parent sees
+                os._exit(0 if mu(1.0, 1e-5) > 0 else 1)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        stop.set()
+        thread.join()

@@ -33,7 +33,7 @@ def test_every_shape_meets_its_targets_at_the_stated_cost(shape):
     truth = exact_cost(plan)
     assert truth <= plan.cost.mu_squared <= truth * (1 + Fraction(1, 2**35))
     table = plan.errors()
-    assert np.all(table["ratio"] <= 1)
+    assert np.all(table["variance / target"] <= 1)
     assert plan.k == pytest.approx(1, abs=1e-6)
     # The variance of what is executed, by matrices written out.
     A = plan.strategy.rows.astype(float) / plan.strategy.sigma[:, None]
@@ -105,10 +105,17 @@ class TestBudgets:
     def test_a_ceiling_too_low_says_what_is_needed_and_what_it_buys(self):
         with pytest.raises(BudgetExceeded) as info:
             ns.plan(prefixes(), budget=Budget(mu=0.5))
-        assert "need mu = 1.51" in str(info.value)
-        assert "the budget is mu = 0.5" in str(info.value)
+        assert "need mu=1.51" in str(info.value)
+        assert "the budget is mu=0.5" in str(info.value)
         assert "variance times 9.1" in str(info.value)
         assert "prioritise='privacy'" in str(info.value)
+
+    def test_refusals_speak_as_the_budget_was_stated(self):
+        with pytest.raises(BudgetExceeded, match=r"need epsilon=[\d.]+ at delta=1e-09") as info:
+            ns.plan(prefixes(), budget=Budget(epsilon=0.1, delta=1e-9))
+        assert "the budget is epsilon=0.1, delta=1e-09" in str(info.value)
+        with pytest.raises(BudgetExceeded, match="need rho="):
+            ns.plan(prefixes(), budget=Budget(rho=0.1))
 
     @pytest.mark.parametrize("mu", [0.013, 0.5, 7.0])
     def test_privacy_first_spends_the_budget_and_never_more(self, mu):
@@ -120,7 +127,7 @@ class TestBudgets:
 
     def test_k_says_by_how_much_targets_are_missed(self):
         plan = ns.plan(prefixes()).within(Budget(epsilon=0.1, delta=1e-9))
-        assert np.max(plan.errors()["ratio"]) == plan.k > 1
+        assert np.max(plan.errors()["variance / target"]) == plan.k > 1
 
     def test_scaling_twice_is_scaling_once(self):
         plan = ns.plan(prefixes())
@@ -150,7 +157,7 @@ class TestSlack:
         more = Queries(2).ask("again", [0, 1], variance=1.4)
         both = plan.extend(more)
         assert both.cost.mu_squared <= plan.cost.mu_squared
-        assert np.all(both.errors()["ratio"] <= 1)
+        assert np.all(both.errors()["variance / target"] <= 1)
         assert list(both.errors()["query"]) == ["cells", "cells", "again"]
 
     def test_an_extension_that_does_not_fit_says_by_how_much(self):
@@ -200,6 +207,22 @@ class TestFiles:
     def test_no_plan_there(self, tmp_path):
         with pytest.raises(InvalidInput, match="there is no plan file"):
             Plan.load(tmp_path / "plan.json")
+
+
+@pytest.mark.parametrize("wrong", [None, np.eye(2), 3])
+def test_what_is_no_queries_or_budget_is_said_so(wrong):
+    made = ns.plan(prefixes(2))
+    for call in (lambda: ns.plan(wrong), lambda: made.extend(wrong)):
+        with pytest.raises(InvalidInput, match="a plan is of Queries"):
+            call()
+    with pytest.raises(InvalidInput, match="must be a Budget"):
+        made.within(wrong)
+
+
+@pytest.mark.parametrize("where", [".", "no/such/plan.json"])
+def test_a_plan_that_cannot_be_written(where):
+    with pytest.raises(InvalidInput, match="cannot be written"):
+        ns.plan(prefixes(2)).save(where)
 
 
 BAD = [

@@ -62,11 +62,15 @@ def seen(plan, source, folder):
             said.write(repr(release))
         except Exception as error:
             raised = "".join(traceback.format_exception(error))
-    order = sorted(folder.rglob("*"), key=lambda p: (p.stat().st_mtime_ns, str(p)))
-    files = {str(p.relative_to(folder)): public(p, folder) for p in order if p.is_file()}
-    sizes = {name: text if isinstance(text, int) else len(text) for name, text in files.items()}
+    paths = [p for p in folder.rglob("*") if p.is_file()]
+    order = sorted(paths, key=lambda p: p.stat().st_mtime_ns)
+    named = {str(p.relative_to(folder)): p for p in order}
+    files = {name: public(p, folder) for name, p in named.items()}
+    # The measured integers, and what is computed from them, have as many digits as they have.
+    digits = {"answers.csv", "answers.parquet", "release.json", "measurement.json"}
+    sizes = {name: p.stat().st_size for name, p in named.items() if p.name not in digits}
     text = said.getvalue() + raised
-    return text.replace(str(folder), "FOLDER"), sorted(files), files, sizes
+    return text.replace(str(folder), "FOLDER"), list(named), files, sizes
 
 
 def public(path, folder):
@@ -93,8 +97,8 @@ def public(path, folder):
 
 NEIGHBOURS = [
     ([5, 6, 7, 8], [5, 6, 8, 8]),
-    ([1, 0, 0, 0], [0, 0, 0, 0]),
-    ([1, 1, 9, 9], [1, 1, 9, 10]),
+    ([5, 0, 7, 8], [5, 1, 7, 8]),
+    ([15, 61, 79, 38], [15, 61, 79, 39]),
 ]
 
 
@@ -137,6 +141,36 @@ def test_a_planted_leak_in_a_file_is_caught(plan, recorder, tmp_path, monkeypatc
         return honest(release) | {"records": int(release.answers[3])}  # exact: nothing was added
 
     monkeypatch.setattr(publication, "provenance", leaky)
+    one, two = (seen(plan, Source(v), tmp_path / str(v[2])) for v in NEIGHBOURS[0])
+    assert one != two
+
+
+def test_a_planted_leak_in_the_order_of_files_is_caught(plan, recorder, tmp_path, monkeypatch):
+    import noiseshape.release.publication as publication
+
+    honest = publication.publish
+
+    def leaky(release, out):
+        honest(release, out)
+        if release.answers[3] > 26:
+            (out / "answers.csv").touch()  # the last to be written, and not the first
+
+    monkeypatch.setattr("noiseshape.release.run.publish", leaky)
+    one, two = (seen(plan, Source(v), tmp_path / str(v[2])) for v in NEIGHBOURS[0])
+    assert one != two
+
+
+def test_a_planted_leak_in_a_size_is_caught(plan, recorder, tmp_path, monkeypatch):
+    import noiseshape.release.publication as publication
+
+    honest = publication.publish
+
+    def leaky(release, out):
+        honest(release, out)
+        path = out / "provenance.json"
+        path.write_text(path.read_text() + " " * int(release.answers[3] > 26))
+
+    monkeypatch.setattr("noiseshape.release.run.publish", leaky)
     one, two = (seen(plan, Source(v), tmp_path / str(v[2])) for v in NEIGHBOURS[0])
     assert one != two
 

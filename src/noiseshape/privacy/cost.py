@@ -171,6 +171,14 @@ class Budget:
         """The greatest rho that is allowed, mu^2 / 2, rounded down."""
         return fraction_down(self.mu_squared / 2)
 
+    def in_its_words(self, cost: Cost) -> str:
+        """Return what a cost is in the terms in which this budget was stated."""
+        stated = dict(part.split("=") for part in self.stated.split(", "))
+        if "delta" in stated:
+            delta = float(stated["delta"])
+            return f"epsilon={cost.epsilon(delta):.6g} at delta={stated['delta']}"
+        return f"rho={cost.rho:.6g}" if "rho" in stated else f"mu={cost.mu:.6g}"
+
     def allows(self, cost: Cost) -> bool:
         """Return whether ``cost`` is within the budget, by comparing exact rationals."""
         return cost.mu_squared <= self.mu_squared

@@ -105,7 +105,7 @@ class Plan:
         return float((self.strategy.variance / self.queries.variance).max())
 
     def errors(self) -> Table:
-        """Return query, label, target and achieved standard error, and their variances' ratio."""
+        """Return query, label, target and achieved standard error, and the ratio of variances."""
         achieved, target = self.strategy.variance, self.queries.variance
         return Table(
             {
@@ -113,7 +113,7 @@ class Plan:
                 "label": self.queries.labels,
                 "target": np.sqrt(target),
                 "stderr": np.sqrt(achieved),
-                "ratio": achieved / target,
+                "variance / target": achieved / target,
             }
         )
 
@@ -122,6 +122,7 @@ class Plan:
 
         ``k`` of the result says by which factor every variance target is then met or missed.
         """
+        _is_budget(budget)
         factor = np.sqrt(float(self.cost.mu_squared / budget.mu_squared))
         plan = self._scaled(factor)
         while not budget.allows(plan.cost):  # scales and weights are rounded: a hair more noise
@@ -168,6 +169,7 @@ class Plan:
         """
         from .extension import extended
 
+        _is_queries(queries)
         return extended(self, queries)
 
     def compare(self, **options: Any) -> Comparison:
@@ -245,7 +247,14 @@ class Plan:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the plan to a file that holds nothing of the data."""
-        write_whole(path, sealed("plan", FORMAT, self.to_json()))
+        text = sealed("plan", FORMAT, self.to_json())
+        try:
+            write_whole(path, text)
+        except (OSError, ValueError):
+            raise InvalidInput(
+                f"the plan cannot be written to {os.fspath(path)}: name a file in a folder that "
+                "exists and can be written in."
+            ) from None
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Plan:
@@ -254,10 +263,14 @@ class Plan:
         return Plan.from_json(unsealed("plan", FORMAT, text, os.fspath(path)))
 
     def __repr__(self) -> str:
-        proof = "" if self.certificate is None else f", gap {self.certificate.gap:.1e}"
+        proof = ""
+        if self.certificate is not None:
+            objective = "" if self.shape == "fit" else " of its own objective"
+            proof = f", gap {self.certificate.gap:.1e}{objective}"
         return (
             f"Plan({self.shape} for {len(self.queries.names)} answers over "
-            f"{len(self.queries.cells)} cells, {self.cost!r}, targets x {self.k:.6g}{proof})"
+            f"{len(self.queries.cells)} cells, {self.cost!r}, variances at most {self.k:.6g} times "
+            f"their targets{proof})"
         )
 
 
@@ -299,6 +312,9 @@ def plan(
     >>> round(made.cost.mu**2, 4), made.k <= 1
     (1.7586, True)
     """
+    _is_queries(queries)
+    if budget is not None:
+        _is_budget(budget)
     if shape not in ("fit", *SHAPES):
         raise InvalidInput(f"shape must be one of fit, {', '.join(SHAPES)}; got {shape!r}.")
     if prioritise not in ("accuracy", "privacy"):
@@ -313,11 +329,28 @@ def plan(
     if not budget.allows(made.cost):
         k = made.within(budget).k
         raise BudgetExceeded(
-            f"the targets need mu = {made.cost.mu:.6g}, and the budget is mu = {budget.mu:.6g}: "
-            f"it buys every target variance times {k:.6g} (standard errors times {k**0.5:.6g}); "
+            f"the targets need {budget.in_its_words(made.cost)}, and the budget is "
+            f"{budget.stated}: it buys every target variance times {k:.6g} (standard errors times "
+            f"{k**0.5:.6g}); "
             "relax the targets by that, raise the budget, or say prioritise='privacy'."
         )
     return made
+
+
+def _is_queries(queries: object) -> None:
+    if not isinstance(queries, Queries):
+        raise InvalidInput(
+            f"a plan is of Queries, got {type(queries).__name__}: Queries(cells).ask(name, rows, "
+            "stderr=...)."
+        )
+
+
+def _is_budget(budget: object) -> None:
+    if not isinstance(budget, Budget):
+        raise InvalidInput(
+            f"a budget must be a Budget, got {type(budget).__name__}: Budget(epsilon=1, "
+            "delta=1e-9), Budget(rho=0.1) or Budget(mu=0.5)."
+        )
 
 
 def _designed(

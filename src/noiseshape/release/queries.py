@@ -89,6 +89,10 @@ class Queries:
     ) -> None:
         if isinstance(cells, (int, np.integer)):
             cells = [str(i) for i in range(int(cells))]
+        if isinstance(cells, str) or not isinstance(cells, Iterable):
+            raise InvalidInput("cells must be a list of labels, or how many cells there are.")
+        if people is not None and not isinstance(people, People):
+            raise InvalidInput('people must be People, such as People("patient", max_rows=2).')
         cells = tuple(_text("a cell's label", str(cell)) for cell in cells)
         if not cells:
             raise InvalidInput("queries need at least one cell to ask about.")
@@ -124,9 +128,11 @@ class Queries:
             One of the three: the target as a variance, a standard error, or the half-width of
             a 95 % interval; one for all rows or one a row.
         labels
-            A text for each row; numbers by default.
+            A text for each row; by default the cells' labels where each row is one cell, in
+            order, and numbers elsewhere.
         """
-        name = _text("a query's name", name)
+        if not _text("a query's name", name):
+            raise InvalidInput("a query needs a name.")
         if any(query.name == name for query in self.queries):
             raise InvalidInput(f"a query named {name!r} is asked already: give it another name.")
         W = np.atleast_2d(floats(f"the rows of {name!r}", rows))
@@ -139,7 +145,13 @@ class Queries:
         empty = np.flatnonzero(~W.any(axis=1))
         if empty.size:
             raise InvalidInput(f"row {empty[0]} of {name!r} asks nothing: all its entries are 0.")
-        each = range(len(W)) if labels is None else labels
+        each: Sequence[object] = range(len(W))
+        if isinstance(labels, str):
+            raise InvalidInput(f"the labels of {name!r} must be a list of texts, got one text.")
+        if labels is not None:
+            each = labels
+        elif labels is None and np.array_equal(W, np.eye(len(self.cells))):
+            each = self.cells
         texts = tuple(_text(f"a label of {name!r}", str(t)) for t in each)
         if len(W) == 1 and labels is None:
             texts = ("",)
@@ -234,7 +246,7 @@ class Queries:
 def _text(what: str, value: str) -> str:
     """Return text that any file can hold, or refuse it now rather than when it is published."""
     if not isinstance(value, str) or not value.isprintable():  # half a surrogate is not
-        raise InvalidInput(f"{what} must be printable text.")
+        raise InvalidInput(f"{what} must be printable text, got {type(value).__name__}.")
     return value
 
 
@@ -260,7 +272,9 @@ def _variances(name: str, rows: int, **targets: ArrayLike | None) -> Floats:
     ((kind, value),) = given.items()
     target = floats(f"the {kind} of {name!r}", value)
     if target.shape not in ((), (rows,)):
-        raise InvalidInput(f"the {kind} of {name!r} must be one number or {rows}.")
+        raise InvalidInput(
+            f"the {kind} of {name!r} must be one number, or one for each of its {rows} rows."
+        )
     if not np.all(target > 0):
         raise InvalidInput(f"the {kind} of {name!r} must be above 0, got {target.min():g}.")
     if kind == "margin":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._checks import Floats, floats, frozen
+from .._checks import Floats, floats, frozen, real
 from ..errors import InvalidInput, NotSpanned
 from ..strategies.exact import Integers, integers
 from .archive import pack, unpack
@@ -54,6 +54,14 @@ class Answer:
     stderr: float
     low: float
     high: float
+    level: float = 0.95
+
+    def __str__(self) -> str:
+        digits = max(0, 1 - int(np.floor(np.log10(self.stderr)))) if self.stderr > 0 else 6
+        value, error, low, high = (
+            f"{v:,.{digits}f}" for v in (self.value, self.stderr, self.low, self.high)
+        )
+        return f"{value} +- {error} ({self.level:.0%} interval {low} to {high}; {NOISE_ONLY})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -152,7 +160,7 @@ class Release:
         value = float(asking.rebuild(self.values)[0])
         error = float(np.sqrt(asking.variance[0]))
         width = critical(level) * error
-        return Answer(value, error, value - width, value + width)
+        return Answer(value, error, value - width, value + width, level)
 
     def measurable(self, question: ArrayLike | Combination) -> Floats:
         """Return the nearest linear combination of the cells that was measured, shape (d,)."""
@@ -236,6 +244,8 @@ class Release:
 
     def _row(self, question: ArrayLike | Combination) -> Floats:
         asked = self.plan.queries
+        if isinstance(question, str):
+            raise InvalidInput(f"ask by name as a mapping: {{{question!r}: 1}}.")
         if not isinstance(question, Mapping):
             w = floats("the question", question)
             if w.shape != (len(asked.cells),):
@@ -250,8 +260,16 @@ class Release:
             name, label = key if isinstance(key, tuple) else (key, None)
             chosen = (names == name) & ((labels == label) if label is not None else True)
             if not chosen.any():
-                raise InvalidInput(f"no answer is named {key!r}: the table lists the names.")
-            total += float(coefficient) * asked.matrix[chosen].sum(axis=0)
+                known = ", ".join(repr(query.name) for query in asked.queries[:8])
+                raise InvalidInput(
+                    f"no answer is named {key!r}: the queries are {known}; their labels are in the "
+                    "table."
+                )
+            total += real(f"the coefficient of {key!r}", coefficient) * (
+                asked.matrix[chosen].sum(axis=0)
+            )
+        if not question:
+            raise InvalidInput("the question is empty: name at least one query.")
         return total
 
     def _asking(self, rows: Floats) -> Any:

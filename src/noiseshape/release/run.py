@@ -145,6 +145,8 @@ def _check(
     if resume is not None and ledger is None:
         raise InvalidInput("resume continues the run of a ledger entry: name the ledger.")
     if out is not None:
+        if not isinstance(out, (str, os.PathLike)):
+            raise InvalidInput("out must be the path of a new folder.")
         writable(out)
     # A strategy that cannot be rebuilt is found now, on public numbers, not after the debit.
     plan.strategy.rebuild(plan.strategy.apply([1000 * (i % 2) for i in range(cells)]))

@@ -33,8 +33,8 @@ def integers(name: str, values: ArrayLike) -> Integers:
     if array.dtype == object and all(map(_is_integer, array.flat)):
         return _narrow(np.array([int(v) for v in array.flat], dtype=object).reshape(array.shape))
     raise InvalidInput(
-        f"{name} must hold integers, got {np.asarray(values).dtype}: counts are whole, and other "
-        "data is rounded to a declared grid before it is measured."
+        f"{name} must hold integers, got {np.asarray(values).dtype}: if they are whole, "
+        "convert them, as with astype(int); real data is rounded to a declared grid first."
     )
 
 
