@@ -117,10 +117,15 @@ def test_many_answers_get_sidak_s_value_without_a_simulation(monkeypatch):
     assert simultaneous(0.95, Kronecker([cells, cells])) == sidak(0.95, 101**2)
     wide = np.ones((10_001, 1)) * np.arange(1, 3)
     assert simultaneous(0.95, wide) == critical(0.95)  # copies: one answer
+    distinct = np.column_stack([np.ones(10_001), np.arange(10_001)])
+    assert simultaneous(0.95, distinct) == sidak(0.95, 10_001)
+    assert simultaneous(0.95, Diagonal([2.0, 64.0, 9.0])) == sidak(0.95, 3)
     with pytest.raises(AssertionError, match="simulated"):
         simultaneous(0.95, np.tril(np.ones((5, 5))))
     monkeypatch.setattr(intervals, "_EFFORT", 5 * 5 * 1999)
     assert simultaneous(0.95, np.tril(np.ones((5, 5)))) == sidak(0.95, 5)
+    with_zeros = np.vstack([np.zeros((4, 5)), np.tril(np.ones((5, 5)))])
+    assert simultaneous(0.95, Dense(np.eye(5, dtype=int), 8.0, with_zeros)) == sidak(0.95, 5)
 
 
 def test_too_few_draws_for_a_high_level_leave_sidak_s_value():

@@ -120,6 +120,7 @@ def test_csv_reads_back(tmp_path):
     assert [row[0] for row in rows] == NASTY
     assert np.array([float(row[1]) for row in rows]).tobytes() == np.array(doubles).tobytes()
     assert b"0.1\n" in raw
+    assert b'\n" spaced ",' in raw  # readers that trim must not
 
 
 @settings(deadline=None, derandomize=True, max_examples=300)
