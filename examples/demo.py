@@ -116,14 +116,16 @@ def _draw(release: ns.Release, path: Path) -> bool:
         alt.Chart(alt.InlineData(values=rows), title="Released population by age and sex, US 2019")
         .mark_bar(orient="horizontal", height=3.4)
         .encode(
-            x=alt.X("people:Q", stack=None, axis=alt.Axis(format="~s", labelExpr=_UNSIGNED)),
+            x=alt.X(
+                "people:Q", stack=None, axis=alt.Axis(format="~s", labelExpr=_UNSIGNED, tickCount=6)
+            ),
             y=alt.Y(
                 "age:Q",
                 title="age (85 stands for 85 and over)",
                 scale=alt.Scale(domain=[-1, 87], nice=False),
             ),
             # Blue and orange of Okabe and Ito: apart for every kind of colour vision.
-            color=alt.Color("sex:N", scale=alt.Scale(range=["#E69F00", "#0072B2"])),
+            color=alt.Color("sex:N", sort=SEXES, scale=alt.Scale(range=["#0072B2", "#E69F00"])),
         )
         .properties(width=420, height=360)
     )

@@ -36,8 +36,8 @@ def test_every_design_spends_the_same(comparison):
 
 def test_fit_just_meets_its_targets_and_no_other_design_beats_it(comparison):
     rows = {row.design: row for row in comparison.rows()}
-    assert rows["fit"].worst_ratio == pytest.approx(1)
-    assert rows["fit"].mu_for_targets == pytest.approx(comparison.mu)
+    # All spend what the cheapest needs; the certificate says by how much fit may need more.
+    assert rows["fit"].worst_ratio <= 1 + comparison.designs["fit"].certificate.gap
     for row in rows.values():
         assert row.worst_ratio >= 1 - 1e-12
         assert row.mu_for_targets == pytest.approx(comparison.mu * np.sqrt(row.worst_ratio))

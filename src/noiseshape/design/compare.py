@@ -34,6 +34,16 @@ DESIGNS: dict[str, Callable[[ArrayLike, ArrayLike], Design]] = {
 # All but SM-II, which takes up to a hundred times as long as the others together.
 QUICK = ("fit", "total", "hierarchy", "identity", "per_query")
 
+# What a reader of the picture, who types none of these, is told.
+NAMES = {
+    "fit": "fitted to the targets",
+    "sm2": "fitted by SM-II",
+    "total": "least total error",
+    "hierarchy": "hierarchy",
+    "identity": "same noise on every cell",
+    "per_query": "noise on each query",
+}
+
 # Okabe and Ito's blue and vermilion: told apart with any colour vision, and in grey.
 BLUE, VERMILION, INK = "#0072B2", "#D55E00", "#333333"
 # Ratios that agree to this share are one tick of the picture, and a design has at most this many.
@@ -151,7 +161,9 @@ class Comparison:
             for label, design in self.designs.items()
             for ratio in _ticks(design.ratios)
         ]
-        y = alt.Y("design:N", sort=list(self.designs), title=None, axis=alt.Axis(labelLimit=240))
+        spoken = f"{NAMES}[datum.value] || datum.value"
+        axis = alt.Axis(labelLimit=240, labelExpr=spoken)
+        y = alt.Y("design:N", sort=list(self.designs), title=None, axis=axis)
         log = alt.Scale(type="log", nice=False, padding=12)
         worst = alt.Chart(alt.Data(values=rows)).encode(y=y)
         ratios = alt.layer(
@@ -185,7 +197,7 @@ class Comparison:
         totals = alt.layer(
             bars,
             bars.mark_text(align="left", dx=5, color=INK, fontSize=12).encode(
-                text=alt.Text("total_variance:Q", format=".3~s")
+                text=alt.Text("total_variance:Q", format=",.4~r")
             ),
         ).properties(
             width=200,
