@@ -46,8 +46,8 @@ def exact_positive(name: str, value: Any) -> Fraction:
             f"{name} must be an int, a float or a Fraction, got {type(value).__name__}."
         )
     exact = Fraction(real(name, value) if isinstance(value, float) else value)
-    if not 0 < exact < 10**300:
-        raise InvalidInput(f"{name} must be above 0 and below 1e300.")
+    if not exact > 0:
+        raise InvalidInput(f"{name} must be above 0.")
     return exact
 
 

@@ -167,6 +167,7 @@ BAD = [
     ({"epsilon": 1.0, "delta": 0.0}, "delta must be above 0 and below 1"),
     ({"epsilon": 1.0, "delta": -0.1}, "delta must be above 0 and below 1"),
     ({"mu": 0.0}, "mu must be above 0"),
+    ({"mu": Fraction(10**400)}, "protects nobody"),
     ({"rho": 0.0}, "rho must be above 0"),
     ({"rho": math.inf}, "rho must be finite"),
     ({"mu": "much"}, "mu must be an int, a float or a Fraction"),

@@ -158,6 +158,8 @@ class Budget:
                 )
         if square == 0:
             raise InvalidInput("a budget of zero allows no release: state one above zero.")
+        if square > 10**12:
+            raise InvalidInput("a budget above mu = 1e6 protects nobody: state one below.")
         object.__setattr__(self, "mu_squared", square)
         object.__setattr__(self, "stated", ", ".join(f"{k}={float(v):g}" for k, v in given.items()))
 
