@@ -544,6 +544,16 @@ def test_whole_cells_stay_above_zero_where_below_would_be_nearer():
     assert found.cells.tolist() == [0, 2]
 
 
+def test_the_cell_measured_best_is_rounded_least():
+    """4 more than measured, shared 4/13 to the first and 16/13 to each other: one rounds up.
+
+    The first has the greatest remainder, 0.31 for 0.23, and twice the weight.
+    """
+    found = consistent(Diagonal([4.0, 8, 8, 8]), [10] * 4, fixed=[([1] * 4, 44)], integer=True)
+    assert found.cells[0] == 10
+    assert sorted(found.cells[1:]) == [11, 11, 12]
+
+
 def test_whole_hierarchies_add_up_exactly():
     strategy, _, y, fixed = random_case(7, d=64, top=10**6)
     found = consistent(strategy, y, fixed=fixed, integer=True)
