@@ -160,6 +160,18 @@ class TestAnswers:
         mended = release.consistent(integer=True)
         assert np.all(mended.cells >= 0)
         assert mended.answers == pytest.approx(plan.queries.matrix @ mended.cells)
+        table = release.table(mended=mended)
+        assert table["consistent"] == pytest.approx(mended.answers)
+        assert table["interval changed"].tolist() == mended.changed.tolist()
+        assert "post-processing" in table.note
+
+    def test_constants_typed_by_the_caller_are_kept(self, plan):
+        release = plan.release(DATA, unrecorded=True)
+        mended = release.consistent(integer=True, fixed=[({"halves": 1}, 1100), ([0, 0, 1, 0], 3)])
+        assert mended.cells.sum() == 1100
+        assert mended.cells[2] == 3
+        with pytest.raises(InvalidInput, match="pairs of a question"):
+            release.consistent(fixed=3)
 
 
 class TestFiles:

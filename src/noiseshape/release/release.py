@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._checks import Floats, floats, frozen, real
-from ..errors import InvalidInput, NotSpanned
+from ..errors import InvalidInput, NoiseshapeError, NotSpanned
 from ..strategies.exact import Integers, integers
 from .archive import pack, unpack
 from .intervals import (
+    DISPLAY,
     NOISE_ONLY,
+    RELIABILITY,
     RatioEstimate,
     critical,
     display,
@@ -112,7 +114,14 @@ class Release:
         """Return the covariance of the answers, shape (m, m), of what was executed."""
         return self.plan.strategy.covariance()
 
-    def table(self, *, level: float = 0.95, together: bool = False, rounded: bool = False) -> Table:
+    def table(
+        self,
+        *,
+        level: float = 0.95,
+        together: bool = False,
+        rounded: bool = False,
+        mended: Consistent | None = None,
+    ) -> Table:
         """Return every answer with its standard error and interval.
 
         Parameters
@@ -124,9 +133,14 @@ class Release:
         rounded
             Round for display to the digits that the error supports, and flag reliability:
             post-processing, so labelled in the column names.
+        mended
+            What ``consistent`` returned: its answers beside the unbiased ones, and which of them
+            moved, so that the interval is no longer about them.
         """
         width = simultaneous(level, self.plan.strategy) if together else critical(level)
         value, error = self.answers, self.stderr
+        kind = "simultaneous" if together else "single"
+        notes = [f"{kind} {level:.0%} intervals, {NOISE_ONLY}"]
         columns: dict[str, Any] = {
             "query": self.plan.queries.names,
             "cell": self.plan.queries.labels,
@@ -138,8 +152,12 @@ class Release:
         if rounded:
             columns["value (rounded for display)"] = display(value, error)
             columns["reliability"] = reliability(value, error)
-        kind = "simultaneous" if together else "single"
-        return Table(columns, note=f"{kind} {level:.0%} intervals, {NOISE_ONLY}")
+            notes += [DISPLAY, RELIABILITY]
+        if mended is not None:
+            columns["consistent"] = mended.answers
+            columns["interval changed"] = mended.changed
+            notes.append(mended.label)
+        return Table(columns, note="; ".join(notes))
 
     def answer(self, question: ArrayLike | Combination, *, level: float = 0.95) -> Answer:
         """Return a derived answer, with its exact standard error.
@@ -179,14 +197,40 @@ class Release:
         covariance = asking.covariance()
         return ratio(a, b, covariance[0, 0], covariance[1, 1], covariance[0, 1], level)
 
-    def consistent(self, **options: Any) -> Consistent:
+    def consistent(
+        self,
+        *,
+        nonnegative: bool = True,
+        integer: bool = False,
+        fixed: Sequence[tuple[ArrayLike | Combination, float]] = (),
+    ) -> Consistent:
         """Return answers that are non-negative, whole and additive: labelled post-processing.
 
-        See :func:`noiseshape.release.consistency.consistent` for the options.
+        Parameters
+        ----------
+        nonnegative, integer
+            What every cell is known to be.
+        fixed
+            Pairs of a question, as ``answer`` takes it, and the value that it is publicly known
+            to have: typed by the caller, never computed from the data.
+
+        See :func:`noiseshape.release.consistency.consistent` for what is guaranteed.
         """
         from .consistency import consistent
 
-        return consistent(self.plan.strategy, self.values, **options)
+        try:
+            known = [(self._row(question), value) for question, value in fixed]
+        except (TypeError, ValueError) as error:
+            if isinstance(error, NoiseshapeError):
+                raise
+            raise InvalidInput("fixed must be pairs of a question and its known value.") from None
+        return consistent(
+            self.plan.strategy,
+            self.values,
+            nonnegative=nonnegative,
+            integer=integer,
+            fixed=known or None,
+        )
 
     def verify(self, ledger: Ledger) -> None:
         """Raise unless ``ledger`` holds the entry that paid for this very release."""
