@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import noiseshape as ns
-from noiseshape import Budget, InvalidInput, Ledger, Queries, Release
-from noiseshape.release import archive, publication, run, staging
+from noiseshape import Budget, InvalidInput, Ledger, Queries, Release, archive
+from noiseshape.release import publication, run, staging
 
 # Modules in which every call and return is a moment to die at; and below them, C functions that
 # touch the disk.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._checks import Floats, floats, positive
+from .._memory import free_memory
 from ..errors import InvalidInput, NotConverged, TooLarge
 from .certificate import COST, Certificate, Level, Neighbours, lower_bound
 from .coordinates import MOST_PAIRED, RANK_TOLERANCE, Coordinates, coordinates
@@ -265,22 +265,10 @@ def _check_memory(m: int, d: int) -> None:
     k = min(m, d)
     active = min(m + d, max(MOST_ACTIVE, 4 * k))
     needed = 8 * (4 * m * d + 3 * k * k) + 4 * active * (active + k)
-    free = _free_memory()
+    free = free_memory()
     if needed > free:
         raise TooLarge(
             f"Designing {m} queries over {d} cells needs about {needed / 1e9:.1f} GB and "
             f"{free / 1e9:.1f} GB are free: merge cells that no query tells apart, ask for fewer "
             "queries, or use marginals, whose design never forms the table."
         )
-
-
-def _free_memory() -> int:
-    """Return the memory that can still be had, in bytes."""
-    try:
-        with open("/proc/meminfo") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._checks import Floats
+from .._memory import free_memory
 from ..errors import InvalidInput, TooLarge
 from .design import Design
-from .fit import _free_memory, workload
+from .fit import workload
 
 
 def hierarchy(
@@ -134,7 +135,7 @@ def _mean_kept(d: int, s: int) -> float:
 
 def _check_memory(rows: int, d: int) -> None:
     """Refuse a strategy that would not fit, before it is formed: A, its QR, and room to work."""
-    needed, free = 3 * 8 * rows * d, _free_memory()
+    needed, free = 3 * 8 * rows * d, free_memory()
     if needed > free:
         raise TooLarge(
             f"A hierarchy of {rows} nodes over {d} cells needs about {needed / 1e9:.1f} GB and "

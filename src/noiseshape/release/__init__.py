@@ -1,8 +1,8 @@
 """What leaves the house: plans, releases, and what follows from them."""
 
+from ..tables.queries import Queries, Query
 from .measurement import Measurement, measure
 from .plan import Plan, plan
-from .queries import Queries, Query
 from .release import Answer, Release, Stamp
 from .source import Counts, Source
 from .table import Table

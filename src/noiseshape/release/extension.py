@@ -14,7 +14,7 @@ import numpy as np
 from ..design.slack import NO_SLACK, fill
 from ..errors import InvalidInput
 from ..strategies import Dense, rounded
-from .queries import Queries, replace_queries
+from ..tables.queries import Queries, replace_queries
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -39,10 +39,12 @@ def extended(plan: Plan, queries: Queries) -> Plan:
     base = plan.refine()
     room = base.slack() / base.queries.people.max_rows**2  # profiles count one row, costs k
     full = NO_SLACK * float(base.cost.mu_squared)
-    from .plan import AIM
+    from .plan import AIM, on_coordinates, per_row
 
-    design = fill(room, queries.matrix, queries.variance * AIM, least=full)
-    further = rounded(design.A, queries.matrix).strategy
+    seen = per_row(queries, queries.matrix)
+    design = fill(room, seen, queries.variance * AIM, least=full)
+    A = on_coordinates(queries, design.A)
+    further = rounded(A, queries.matrix, reach=queries.reach).strategy
     union = _union(base.strategy, further)
     asked = replace_queries(base.queries, base.queries.queries + queries.queries)
     proof = base.certificate
@@ -60,4 +62,4 @@ def extended(plan: Plan, queries: Queries) -> Plan:
 def _union(first: Dense, second: Dense) -> Dense:
     rows = np.vstack([first.rows, second.rows])
     workload = np.vstack([first.workload, second.workload])
-    return Dense(rows, np.concatenate([first.sigma, second.sigma]), workload)
+    return Dense(rows, np.concatenate([first.sigma, second.sigma]), workload, first.reach)

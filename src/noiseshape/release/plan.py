@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import lstsq
 
 from .._arb import fraction_down
 from .._checks import Floats
+from ..archive import digest, pack, read_text, sealed, unpack, unsealed, write_whole
 from ..design import Certificate, Design, fit, total
 from ..design.hierarchy import hierarchy
 from ..design.identity import identity
@@ -26,8 +28,7 @@ from ..design.solve import Watch
 from ..errors import BudgetExceeded, InvalidInput
 from ..privacy import Budget, Cost, Profile
 from ..strategies import Dense, rounded
-from .archive import digest, pack, read_text, sealed, unpack, unsealed, write_whole
-from .queries import Queries
+from ..tables.queries import Queries
 from .table import Table
 
 if TYPE_CHECKING:
@@ -85,7 +86,8 @@ class Plan:
 
     def __post_init__(self) -> None:
         asked, made = self.queries, self.strategy
-        if made.shape[1] != len(asked.cells) or not np.array_equal(made.workload, asked.matrix):
+        same = made.shape[1] == len(asked.cells) and np.array_equal(made.workload, asked.matrix)
+        if not same or not _equal(made.reach, asked.reach):
             raise InvalidInput("the plan's strategy answers other queries than the plan's.")
 
     @cached_property
@@ -231,7 +233,8 @@ class Plan:
         """Return the plan that ``to_json`` said; costs and errors are computed anew."""
         try:
             asked = Queries.from_json(content["queries"])
-            strategy = Dense(unpack(content["rows"]), unpack(content["sigma"]), asked.matrix)
+            rows, sigma = unpack(content["rows"]), unpack(content["sigma"])
+            strategy = Dense(rows, sigma, asked.matrix, asked.reach)
             proof = content["certificate"]
             certificate = None if proof is None else Certificate(**proof)
             return Plan(
@@ -337,6 +340,23 @@ def plan(
     return made
 
 
+def per_row(queries: Queries, W: Floats) -> Floats:
+    """Return W as the columns of what one row can add, (m, c): the people of the design."""
+    return W if queries.reach is None else W @ queries.reach
+
+
+def on_coordinates(queries: Queries, A: Floats) -> Floats:
+    """Return the strategy over the data, (k, d), whose columns per row are A, (k, c)."""
+    if queries.reach is None:
+        return A
+    size = np.abs(queries.reach).max(axis=1, keepdims=True)  # counts are 1, sums are large
+    return np.asarray(lstsq((queries.reach / size).T, A.T)[0].T / size.T)
+
+
+def _equal(one: Any, two: Any) -> bool:
+    return (one is None and two is None) or np.array_equal(one, two)
+
+
 def _is_queries(queries: object) -> None:
     if not isinstance(queries, Queries):
         raise InvalidInput(
@@ -368,7 +388,7 @@ def _designed(
         # absence is one more cell to be replaced by: one that no query asks about.
         absent = people.neighbours == "replace" and (queries.rows_may_leave or people.max_rows > 1)
         design: Design = fit(
-            np.pad(W, ((0, 0), (0, int(absent)))),
+            np.pad(per_row(queries, W), ((0, 0), (0, int(absent)))),
             variance,
             neighbours=people.neighbours,
             refine=refine,
@@ -377,9 +397,16 @@ def _designed(
         )
     elif refine:
         raise InvalidInput("only the shape 'fit' is refined: the others are for comparison.")
+    elif queries.reach is not None and shape != "total":
+        raise InvalidInput(
+            f"the shape {shape!r} is for counts, and this workload sums a column: use 'fit' or "
+            "'total'."
+        )
     else:
-        design = SHAPES[shape](W, variance)
-    executed = rounded(design.A[:, : W.shape[1]], W)
+        design = SHAPES[shape](per_row(queries, W), variance)
+    absences = design.A.shape[1] - (W if queries.reach is None else queries.reach).shape[1]
+    A = on_coordinates(queries, design.A[:, : design.A.shape[1] - absences])
+    executed = rounded(A, W, reach=queries.reach)
     certificate = design.certificate
     if certificate is not None:  # of one row; a person has k
         rows = people.max_rows**2

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._version import __version__
+from ..archive import digest, read_text, sealed, sync, unsealed, write_whole
 from ..errors import InvalidInput
-from .archive import digest, read_text, sealed, sync, unsealed, write_whole
 from .intervals import NOISE_ONLY
 
 if TYPE_CHECKING:

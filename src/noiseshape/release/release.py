@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._checks import Floats, floats, frozen, real
+from ..archive import pack, unpack
 from ..errors import InvalidInput, NoiseshapeError, NotSpanned
 from ..strategies.exact import Integers, integers
-from .archive import pack, unpack
 from .intervals import (
     DISPLAY,
     NOISE_ONLY,

@@ -161,7 +161,7 @@ def _charge(plan: Plan, who: str, what: str) -> Charge:
         what=what or f"{len(asked.names)} answers about {len(asked.cells)} cells",
         people=asked.people,
         cost=plan.cost,
-        profile=plan.profile if by_cell else None,
+        profile=asked.charged(plan.profile) if by_cell else None,
         schema_hash=asked.domain,
         selection=asked.selection,
         spec_hash=plan.digest,

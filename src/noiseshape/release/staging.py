@@ -14,9 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from ..archive import pack, read_text, sealed, sync, unpack, unsealed, write_whole
 from ..errors import InvalidInput, ReleaseFailed
 from ..strategies.exact import Integers
-from .archive import pack, read_text, sealed, sync, unpack, unsealed, write_whole
 
 FORMAT = 1
 

@@ -41,6 +41,11 @@ class Dense(Strategy):
         Noise scale of each row, at least 1.
     workload : shape (m, d)
         W. Every query must be a combination of the rows.
+    reach : integers, shape (d, c), or None
+        What one person's row can add to the data: any combination of these columns with weights
+        that are not negative and sum to 1. None: the unit vectors, one cell each. Costs,
+        profiles and differences are then of A~ reach, exact at its columns and greatest there,
+        since a length is convex.
 
     Examples
     --------
@@ -53,6 +58,7 @@ class Dense(Strategy):
     rows: Integers
     sigma: Floats
     workload: Floats
+    reach: Integers | None = None
 
     def __post_init__(self) -> None:
         rows = integers("the strategy's rows", self.rows)
@@ -69,6 +75,14 @@ class Dense(Strategy):
         object.__setattr__(self, "rows", rows)
         object.__setattr__(self, "workload", workload)
         object.__setattr__(self, "sigma", scales(self.sigma, len(rows)))
+        if self.reach is not None:
+            reach = integers("reach", self.reach)
+            if reach.ndim != 2 or len(reach) != rows.shape[1] or not reach.shape[1]:
+                raise InvalidInput(
+                    f"reach must have a row for each of {rows.shape[1]} cells, got {reach.shape}."
+                )
+            reach.setflags(write=False)
+            object.__setattr__(self, "reach", reach)
         self._check_span()
 
     def _check_span(self) -> None:
@@ -114,14 +128,19 @@ class Dense(Strategy):
         return product(self.rows, self._data(x))
 
     @cached_property
+    def reached(self) -> Integers:
+        """A~ times everything that one row can add, shape (k, c)."""
+        return self.rows if self.reach is None else product(self.rows, self.reach)
+
+    @cached_property
     def _profile(self) -> Profile:
-        """sum_r A~_ri^2 w_r / 2^e for each cell i, where w_r / 2^e >= 1 / sigma_r^2."""
+        """sum_r A~_ri^2 w_r / 2^e for each column i, where w_r / 2^e >= 1 / sigma_r^2."""
         units, exponent = weights(self.sigma)
-        total = np.zeros(self.shape[1], dtype=object)
+        total = np.zeros(self.reached.shape[1], dtype=object)
         # Rows of equal sigma are summed first, in int64 where that is safe.
         for sigma in np.unique(self.sigma):
             chosen = np.flatnonzero(self.sigma == sigma)
-            total = total + squares(self.rows[chosen]).astype(object) * units[chosen[0]]
+            total = total + squares(self.reached[chosen]).astype(object) * units[chosen[0]]
         return Profile(total, exponent)
 
     def asking(self, workload: ArrayLike) -> Dense:
@@ -143,13 +162,14 @@ class Dense(Strategy):
     def greatest_difference(self) -> Fraction:
         """Return the greatest squared distance of two columns of A, exactly."""
         units, exponent = weights(self.sigma)
-        columns = fmpz_mat([[int(v) for v in column] for column in self.rows.T.tolist()])
+        reached = self.reached
+        columns = fmpz_mat([[int(v) for v in column] for column in reached.T.tolist()])
         weighted = [
-            [int(v) * w for v in row] for row, w in zip(self.rows.tolist(), units, strict=True)
+            [int(v) * w for v in row] for row, w in zip(reached.tolist(), units, strict=True)
         ]
         lengths = np.asarray(self.profile().units)
         greatest = 0
-        for start in range(0, self.shape[1], _BLOCK):
+        for start in range(0, reached.shape[1], _BLOCK):
             block = fmpz_mat([row[start : start + _BLOCK] for row in weighted])
             inner = np.array((columns * block).tolist(), dtype=object)
             other = lengths[start : start + _BLOCK]
@@ -183,7 +203,7 @@ class Dense(Strategy):
     def _twin(self, **changes: Floats) -> Dense:
         """Return a copy with changed fields, and nothing derived from them."""
         twin = copy.copy(self)
-        fields = ("rows", "sigma", "workload")
+        fields = ("rows", "sigma", "workload", "reach")
         vars(twin).clear()
         vars(twin).update({name: getattr(self, name) for name in fields} | changes)
         return twin

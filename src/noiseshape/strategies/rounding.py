@@ -57,7 +57,9 @@ class Rounded:
     moved: float
 
 
-def rounded(A: ArrayLike, workload: ArrayLike, *, loss: float = LOSS) -> Rounded:
+def rounded(
+    A: ArrayLike, workload: ArrayLike, *, loss: float = LOSS, reach: Integers | None = None
+) -> Rounded:
     """Return integers that execute the strategy A, at almost its cost and at its accuracy.
 
     Parameters
@@ -69,6 +71,8 @@ def rounded(A: ArrayLike, workload: ArrayLike, *, loss: float = LOSS) -> Rounded
     loss
         Greatest relative change of mu, and of one standard error against another; smaller
         asks for longer integers.
+    reach : integers, shape (d, c), or None
+        What one row can add to the data, as ``Dense`` has it.
 
     Formal Guarantees:
       Every variance of the executed strategy, as ``strategy.variance`` states it, is at most
@@ -80,13 +84,15 @@ def rounded(A: ArrayLike, workload: ArrayLike, *, loss: float = LOSS) -> Rounded
         raise InvalidInput(f"A and workload must share cells, got {A.shape} and {W.shape}.")
     B, moved = integer_basis(W, A)
     G = _triangular(A, B)
-    mu = np.sqrt((A**2).sum(axis=0).max())
+    mu = np.sqrt(((A if reach is None else A @ reach) ** 2).sum(axis=0).max())
     wanted = _variances(G, B, W)
     # An error of 1/2 in G~ moves A~ by at most a row of B: keep that 2^18 below mu.
     width = 1 if B is None else magnitude(B)
+    if reach is not None:
+        width *= int(np.abs(reach).sum(axis=0).max())
     q = max(6, _START_BITS + width.bit_length() - int(np.floor(np.log2(mu))))
     for bits in range(q, q + _MOST_BITS, 4):
-        strategy = _executed(G, B, W, bits)
+        strategy = _executed(G, B, W, reach, bits)
         if strategy is None:
             continue
         # Down, so that no target is missed; the cost is that of the scales as they come out.
@@ -185,13 +191,15 @@ def _triangular(A: Floats, B: Integers | None) -> Floats:
     return np.triu(qr(G, mode="r", check_finite=False)[0][: G.shape[1]])
 
 
-def _executed(G: Floats, B: Integers | None, W: Floats, bits: int) -> Dense | None:
+def _executed(
+    G: Floats, B: Integers | None, W: Floats, reach: Integers | None, bits: int
+) -> Dense | None:
     """Return the strategy with G~ = round(2^bits G), or None where that is singular."""
     whole = nearest(G, bits)
     if not np.all(np.diag(whole)):
         return None
     rows = whole if B is None else product(whole, B)
-    return Dense(rows, np.full(len(G), 2.0**bits), W)
+    return Dense(rows, np.full(len(G), 2.0**bits), W, reach)
 
 
 def _variances(G: Floats, B: Integers | None, W: Floats) -> Floats:

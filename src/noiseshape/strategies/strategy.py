@@ -141,8 +141,7 @@ class Strategy(ABC):
     @cached_property
     def _replaced(self) -> Fraction:
         """Return max over pairs of ||a_i - a_j||^2, or a bound above it."""
-        _, d = self.shape
-        if d > PAIRS:
+        if len(self.profile()) > PAIRS:
             return self.profile().replace_bound()
         return self.densify().greatest_difference()
 

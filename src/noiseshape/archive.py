@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidInput
+from .errors import InvalidInput
 
 # Exactly these types are unpacked: nothing in a file can name code.
 _TYPES = {"float64": "<f8", "int64": "<i8"}

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from noiseshape.archive import pack, read_text, sealed, unpack, unsealed, write_whole
 from noiseshape.errors import InvalidInput
-from noiseshape.release.archive import pack, read_text, sealed, unpack, unsealed, write_whole
 
 
 @settings(deadline=None, derandomize=True, max_examples=80)

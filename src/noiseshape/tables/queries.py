@@ -8,13 +8,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from .._checks import Floats, floats, frozen
+from ..archive import digest, pack, unpack
 from ..errors import InvalidInput
-from ..privacy import People
-from .archive import digest, pack, unpack
-from .intervals import critical
+from ..privacy import People, Profile
+from .layout import Layout
+from .targets import variances
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +60,9 @@ class Queries:
     selection
         Words that name the policies by which rows were selected; releases with other words
         do not add up cell by cell either.
+    layout
+        Where rows of a declared table are counted; a :class:`Workload` makes it, and cells
+        without one are whatever the caller counted.
 
     Examples
     --------
@@ -76,6 +80,7 @@ class Queries:
     table: str | None = None
     selection: str = "every row"
     queries: tuple[Query, ...] = ()
+    layout: Layout | None = None
 
     def __init__(
         self,
@@ -86,6 +91,7 @@ class Queries:
         table: str | None = None,
         selection: str = "every row",
         queries: Sequence[Query] = (),
+        layout: Layout | None = None,
     ) -> None:
         if isinstance(cells, (int, np.integer)):
             cells = [str(i) for i in range(int(cells))]
@@ -105,6 +111,7 @@ class Queries:
             "table": None if table is None else _text("the table's name", table),
             "selection": _text("selection", selection),
             "queries": tuple(queries),
+            "layout": layout,
         }.items():
             object.__setattr__(self, name, value)
 
@@ -141,7 +148,7 @@ class Queries:
                 f"the rows of {name!r} must have one entry for each of {len(self.cells)} cells, "
                 f"got shape {np.shape(rows)}."
             )
-        c = _variances(name, len(W), variance=variance, stderr=stderr, margin=margin)
+        c = variances(name, len(W), variance=variance, stderr=stderr, margin=margin)
         empty = np.flatnonzero(~W.any(axis=1))
         if empty.size:
             raise InvalidInput(f"row {empty[0]} of {name!r} asks nothing: all its entries are 0.")
@@ -188,7 +195,18 @@ class Queries:
     @property
     def domain(self) -> str:
         """A digest of the table's name and cells: equal for releases about the same cells."""
+        if self.layout is not None:
+            return digest({"table": self.table, "schema": self.layout.schema.digest})
         return digest({"table": self.table, "cells": self.cells})
+
+    @property
+    def reach(self) -> NDArray[np.int64] | None:
+        """What one row can add to the data, (d, c) in its columns; None for one cell each."""
+        return None if self.layout is None else self.layout.reach
+
+    def charged(self, profile: Profile) -> Profile | None:
+        """Return what a release costs in each cell of ``domain``; None where it is not told."""
+        return profile if self.layout is None else self.layout.charged(profile)
 
     def same_subject(self, other: Queries) -> bool:
         """Return whether two sets of queries are about the same cells, people and rows."""
@@ -209,6 +227,7 @@ class Queries:
             "rows_may_leave": self.rows_may_leave,
             "table": self.table,
             "selection": self.selection,
+            "layout": None if self.layout is None else self.layout.to_json(),
             "queries": [
                 {
                     "name": query.name,
@@ -223,13 +242,17 @@ class Queries:
     @staticmethod
     def from_json(content: dict[str, Any]) -> Queries:
         """Return the queries that ``to_json`` said, checked as if typed anew."""
+        layout = content["layout"]
         asked = Queries(
             content["cells"],
             People(**content["people"]),
             rows_may_leave=content["rows_may_leave"],
             table=content["table"],
             selection=content["selection"],
+            layout=None if layout is None else Layout.from_json(layout),
         )
+        if asked.layout is not None and asked.layout.labels != asked.cells:
+            raise InvalidInput("the plan's cells do not fit its schema: make the plan anew.")
         for query in content["queries"]:
             rows, variance = unpack(query["rows"]), unpack(query["variance"])
             asked = asked.ask(query["name"], rows, variance=variance, labels=query["labels"])
@@ -259,24 +282,5 @@ def replace_queries(asked: Queries, queries: Sequence[Query]) -> Queries:
         table=asked.table,
         selection=asked.selection,
         queries=queries,
+        layout=asked.layout,
     )
-
-
-def _variances(name: str, rows: int, **targets: ArrayLike | None) -> Floats:
-    given = {kind: value for kind, value in targets.items() if value is not None}
-    if len(given) != 1:
-        raise InvalidInput(
-            f"{name!r} needs one target: variance, stderr or margin; got "
-            f"{' and '.join(given) or 'none'}."
-        )
-    ((kind, value),) = given.items()
-    target = floats(f"the {kind} of {name!r}", value)
-    if target.shape not in ((), (rows,)):
-        raise InvalidInput(
-            f"the {kind} of {name!r} must be one number, or one for each of its {rows} rows."
-        )
-    if not np.all(target > 0):
-        raise InvalidInput(f"the {kind} of {name!r} must be above 0, got {target.min():g}.")
-    if kind == "margin":
-        target = target / critical(0.95)
-    return np.broadcast_to(target if kind == "variance" else target**2, (rows,)).copy()
