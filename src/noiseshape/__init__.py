@@ -20,12 +20,22 @@ from .release import (
     Counts,
     Measurement,
     Plan,
-    Queries,
     Release,
     Source,
     Table,
     measure,
     plan,
+)
+from .tables import (
+    Queries,
+    Schema,
+    Workload,
+    bins,
+    booleans,
+    categories,
+    dates,
+    integers,
+    recode,
 )
 
 __all__ = [
@@ -49,10 +59,18 @@ __all__ = [
     "Queries",
     "Release",
     "ReleaseFailed",
+    "Schema",
     "Source",
     "Table",
     "TooLarge",
+    "Workload",
     "__version__",
+    "bins",
+    "booleans",
+    "categories",
+    "dates",
+    "integers",
     "measure",
     "plan",
+    "recode",
 ]

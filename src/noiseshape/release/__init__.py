@@ -1,6 +1,6 @@
 """What leaves the house: plans, releases, and what follows from them."""
 
-from ..tables.queries import Queries, Query
+from ..tables import Queries, Query
 from .measurement import Measurement, measure
 from .plan import Plan, plan
 from .release import Answer, Release, Stamp

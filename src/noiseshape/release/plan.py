@@ -28,7 +28,7 @@ from ..design.solve import Watch
 from ..errors import BudgetExceeded, InvalidInput
 from ..privacy import Budget, Cost, Profile
 from ..strategies import Dense, rounded
-from ..tables.queries import Queries
+from ..tables import Queries, Workload
 from .table import Table
 
 if TYPE_CHECKING:
@@ -163,16 +163,19 @@ class Plan:
         cap = plan.cost.mu_squared
         return np.array([fraction_down(cap - Fraction(int(u), scale)) for u in plan.profile.units])
 
-    def extend(self, queries: Queries) -> Plan:
+    def extend(self, queries: Queries | Workload) -> Plan:
         """Return a plan that answers further queries too, at no extra cost, inside the slack.
+
+        A further workload may cut columns only where the plan's queries cut them.
 
         Raises BudgetExceeded, with the factor by which the targets would have to be relaxed,
         where they do not fit.
         """
         from .extension import extended
 
-        _is_queries(queries)
-        return extended(self, queries)
+        if isinstance(queries, Workload) and self.queries.layout is not None:
+            queries = queries.on(self.queries.layout)
+        return extended(self, _is_queries(queries))
 
     def compare(self, **options: Any) -> Comparison:
         """Return this workload under every shape at equal privacy: errors and their totals."""
@@ -278,7 +281,7 @@ class Plan:
 
 
 def plan(
-    queries: Queries,
+    queries: Queries | Workload,
     *,
     shape: Shape = "fit",
     budget: Budget | None = None,
@@ -315,7 +318,9 @@ def plan(
     >>> round(made.cost.mu**2, 4), made.k <= 1
     (1.7586, True)
     """
-    _is_queries(queries)
+    if isinstance(queries, Workload):
+        queries = queries.compiled()
+    queries = _is_queries(queries)
     if budget is not None:
         _is_budget(budget)
     if shape not in ("fit", *SHAPES):
@@ -357,12 +362,13 @@ def _equal(one: Any, two: Any) -> bool:
     return (one is None and two is None) or np.array_equal(one, two)
 
 
-def _is_queries(queries: object) -> None:
+def _is_queries(queries: object) -> Queries:
     if not isinstance(queries, Queries):
         raise InvalidInput(
-            f"a plan is of Queries, got {type(queries).__name__}: Queries(cells).ask(name, rows, "
-            "stderr=...)."
+            f"a plan is of a Workload or of Queries, got {type(queries).__name__}: "
+            "Workload(schema).total(stderr=...), or Queries(cells).ask(name, rows, stderr=...)."
         )
+    return queries
 
 
 def _is_budget(budget: object) -> None:

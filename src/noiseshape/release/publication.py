@@ -134,7 +134,7 @@ def provenance(release: Release) -> dict[str, Any]:
             "workload moved by": plan.moved,
             "certificate": plan.to_json()["certificate"],
         },
-        "selection": asked.selection,
+        "rows": {"selection": asked.selection} | _rows(release),
         "ledger": (
             "unrecorded: no ledger accounts for this release"
             if release.stamp is None
@@ -149,6 +149,23 @@ def provenance(release: Release) -> dict[str, Any]:
             "python": platform.python_version(),
         },
     }
+
+
+def _rows(release: Release) -> dict[str, Any]:
+    """Return which rows are counted, by which policies; never how many a policy met."""
+    asked = release.plan.queries
+    if asked.layout is None:
+        return {}
+    schema, people = asked.layout.schema, asked.people
+    said: dict[str, Any] = {"table": asked.table, "columns": schema.policies()}
+    if schema.impossible:
+        said["impossible, and left out"] = list(schema.impossible)
+    if people.unit != "rows":
+        said["of each person"] = (
+            f"at most {people.max_rows} rows of one {people.unit}, chosen by a hash of that "
+            f"person's own values; rows without {people.unit} are left out"
+        )
+    return said
 
 
 def _greatest_errors(release: Release) -> list[float]:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +15,7 @@ from .._checks import Floats, floats, frozen, real
 from ..archive import pack, unpack
 from ..errors import InvalidInput, NoiseshapeError, NotSpanned
 from ..strategies.exact import Integers, integers
+from ..tables import Layout, Workload
 from .intervals import (
     DISPLAY,
     NOISE_ONLY,
@@ -159,26 +160,104 @@ class Release:
             notes.append(mended.label)
         return Table(columns, note="; ".join(notes))
 
-    def answer(self, question: ArrayLike | Combination, *, level: float = 0.95) -> Answer:
+    @overload
+    def answer(self, question: ArrayLike | Combination | str, *, level: float = 0.95) -> Answer: ...
+
+    @overload
+    def answer(self, question: str, *, by: str | Sequence[str], level: float = 0.95) -> Table: ...
+
+    def answer(
+        self,
+        question: ArrayLike | Combination | str,
+        *,
+        by: str | Sequence[str] = (),
+        level: float = 0.95,
+    ) -> Answer | Table:
         """Return a derived answer, with its exact standard error.
 
         Parameters
         ----------
-        question : shape (d,), or a mapping
-            A linear combination of the cells; or of answers, by the name of their query
-            (all its labels), or by (name, label).
+        question : a condition, a mapping, or shape (d,)
+            How many rows meet a condition, such as ``"age < 30"``; a linear combination of
+            answers, by the name of their query (all its labels) or by (name, label); or of the
+            cells.
+        by
+            With a condition: columns or recodes to split it by, for a table of answers.
 
         Raises
         ------
         NotSpanned
             Where what was measured does not tell; ``measurable`` gives the part that it does.
         """
+        if isinstance(question, str) and by:
+            labels, rows = self._where(question, by)
+            asking = self._asking(rows)
+            values, errors = asking.rebuild(self.values), np.sqrt(asking.variance)
+            width = critical(level)
+            note = f"single {level:.0%} intervals, {NOISE_ONLY}"
+            return Table(
+                {
+                    "cell": tuple(labels),
+                    "value": values,
+                    "stderr": errors,
+                    "low": values - width * errors,
+                    "high": values + width * errors,
+                },
+                caption=question,
+                note=note,
+            )
+        if by:
+            raise InvalidInput("only a condition is split by columns: give one, as text.")
         w = self._row(question)
         asking = self._asking(w[None, :])
         value = float(asking.rebuild(self.values)[0])
         error = float(np.sqrt(asking.variance[0]))
         width = critical(level) * error
         return Answer(value, error, value - width, value + width, level)
+
+    def mean(
+        self,
+        column: str,
+        *,
+        by: str | Sequence[str] = (),
+        where: str | None = None,
+        level: float = 0.95,
+    ) -> Table:
+        """Return the mean of a column that was summed, over rows with a declared value of it.
+
+        The intervals are by Fieller's theorem, from the covariance of the sum and the count.
+        """
+        work = Workload(self._layout.schema)
+        sums = work.question(where, by=by, summed=column)
+        held = f"`{column}` is not missing and `{column}` is not other"
+        counts = work.question(f"({where}) and {held}" if where else held, by=by)
+        rows = [self._layout.rows(q) for q in (sums, counts)]
+        found = [self.ratio(a, b, level=level) for a, b in zip(*rows, strict=True)]
+        return Table(
+            {
+                "cell": tuple(sums.labels()),
+                "mean": np.array([r.value for r in found]),
+                "low": np.array([r.low for r in found]),
+                "high": np.array([r.high for r in found]),
+                "interval": tuple(r.kind for r in found),
+            },
+            caption=f"mean of {column}",
+            note=f"{level:.0%} intervals by Fieller's theorem, {NOISE_ONLY}",
+        )
+
+    @property
+    def _layout(self) -> Layout:
+        layout = self.plan.queries.layout
+        if layout is None:
+            raise InvalidInput(
+                "this release is of plain cells, not of a declared table: ask by the name of a "
+                "query as a mapping, such as {'total': 1}, or by a row over the cells."
+            )
+        return layout
+
+    def _where(self, condition: str, by: str | Sequence[str] = ()) -> tuple[Sequence[str], Floats]:
+        question = Workload(self._layout.schema).question(condition, by=by)
+        return question.labels(), self._layout.rows(question)
 
     def measurable(self, question: ArrayLike | Combination) -> Floats:
         """Return the nearest linear combination of the cells that was measured, shape (d,)."""
@@ -289,7 +368,9 @@ class Release:
     def _row(self, question: ArrayLike | Combination) -> Floats:
         asked = self.plan.queries
         if isinstance(question, str):
-            raise InvalidInput(f"ask by name as a mapping: {{{question!r}: 1}}.")
+            if question in asked.names:
+                raise InvalidInput(f"ask by name as a mapping: {{{question!r}: 1}}.")
+            return self._where(question)[1][0]
         if not isinstance(question, Mapping):
             w = floats("the question", question)
             if w.shape != (len(asked.cells),):

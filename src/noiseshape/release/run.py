@@ -56,7 +56,9 @@ def run(
     plan
         What is measured and what it costs.
     data
-        A :class:`~noiseshape.release.source.Source`, or whole numbers, one for each cell.
+        For a plan of a workload: a path to Parquet or CSV files, a pandas, Polars or Spark frame,
+        an Arrow table or a DuckDB relation, counted where it is. For a plan of queries: whole
+        numbers, one for each cell. Or any :class:`~noiseshape.release.source.Source`.
     ledger
         The budget ledger, or its file.
     out
@@ -75,7 +77,7 @@ def run(
       No measurement without a debit; at most one measurement a debit that anybody is shown;
       no file that looks whole and is not.
     """
-    source = data if isinstance(data, Source) else Counts(data)
+    source = source_of(plan, data)
     _check(plan, source, ledger, out, unrecorded, resume)
     if ledger is None:
         y = _measure(plan, source, None)
@@ -114,6 +116,20 @@ def _finish(release: Release, out: str | os.PathLike[str] | None) -> Release:
         folder = out
         _step(["publish"], release.stamp, lambda: publish(release, folder))
     return release
+
+
+def source_of(plan: Plan, data: Any) -> Source:
+    """Return what will be read, checked as far as declarations tell: no row is read."""
+    # Asked of the type: a frame answers to the names of its columns.
+    if all(callable(getattr(type(data), method, None)) for method in ("cells", "read")):
+        source: Source = data
+        return source
+    if plan.queries.layout is None:
+        return Counts(data)
+    from ..tables.engine import Rows
+    from ..tables.opening import opened
+
+    return Rows(opened(data), plan.queries.layout, plan.queries.people)
 
 
 def runs_of(ledger: Path) -> Path:

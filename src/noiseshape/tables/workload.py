@@ -196,6 +196,7 @@ class Workload:
             self.people,
             rows_may_leave=self.schema.rows_may_leave or self.people.unit != "rows",
             table=self.table,
+            selection="every row that the policies of its columns keep",
             layout=layout,
         )
         for name, question, variance in self._asked:
