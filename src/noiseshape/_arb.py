@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,8 +26,9 @@ if hasattr(os, "register_at_fork"):
         before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
     )
 
-# The smallest double above zero.
+# The smallest double above zero, and the greatest.
 _TINY = math.ulp(0.0)
+_HUGE = sys.float_info.max
 
 
 @contextmanager
@@ -104,6 +106,8 @@ def _sqrt(value: Fraction, *, up: bool) -> float:
     # Scaling by an even power of two keeps the start a normal double for any rational.
     if value == 0:
         return 0.0
+    if value > Fraction(_HUGE) ** 2:
+        return math.inf if up else _HUGE
     shift = (value.numerator.bit_length() - value.denominator.bit_length()) // 2
     root = math.ldexp(math.sqrt(value / Fraction(4) ** shift), shift)
     while Fraction(root) ** 2 < value:

@@ -36,19 +36,24 @@ def positive(name: str, value: Any) -> float:
     return number
 
 
-def exact_positive(name: str, value: Any) -> Fraction:
-    """Return ``value`` above zero as the exact rational it is (a float is a dyadic rational)."""
+def exact(name: str, value: Any) -> Fraction:
+    """Return ``value`` as the exact rational it is (a float is a dyadic rational)."""
     if isinstance(value, np.integer):
         value = int(value)
-    if not isinstance(value, (int, float, Fraction)):
+    if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)):
         # A Decimal or a long double would be rounded on the way: which way, nobody asked.
         raise InvalidInput(
             f"{name} must be an int, a float or a Fraction, got {type(value).__name__}."
         )
-    exact = Fraction(real(name, value) if isinstance(value, float) else value)
-    if not exact > 0:
+    return Fraction(real(name, value) if isinstance(value, float) else value)
+
+
+def exact_positive(name: str, value: Any) -> Fraction:
+    """Return ``value`` above zero as the exact rational it is."""
+    number = exact(name, value)
+    if not number > 0:
         raise InvalidInput(f"{name} must be above 0.")
-    return exact
+    return number
 
 
 def is_masked(values: Any) -> bool:

@@ -78,6 +78,29 @@ def test_a_budget_never_allows_more_than_was_stated():
     assert not budget.allows(Cost(budget.mu_squared + Fraction(1, 10**40)))
 
 
+def test_rationals_are_not_rounded_up_on_their_way_into_a_budget():
+    exact = Budget(epsilon=Fraction(1, 10), delta=Fraction(9, 10))  # doubles lie above both
+    assert exact == Budget(epsilon=math.nextafter(0.1, 0), delta=math.nextafter(0.9, 0))
+    assert exact.mu_squared < Budget(epsilon=0.1, delta=0.9).mu_squared
+
+
+def test_a_budget_says_what_spending_all_of_it_promises():
+    budget = Budget(rho=0.125)
+    spent = Cost(budget.mu_squared)
+    assert budget.epsilon(1e-9) == spent.epsilon(1e-9)
+    assert budget.delta(1.0) == spent.delta(1.0)
+    assert budget.rdp(8) == 1.0
+    assert Budget(epsilon=1.0, delta=1e-5).epsilon(1e-5) <= 1.0
+
+
+def test_a_cost_beyond_doubles_is_infinite_in_them():
+    cost = Cost(Fraction(10**700))
+    assert cost.mu == cost.rho == math.inf
+    assert repr(cost) == "Cost(mu=inf, rho=inf, add-remove)"
+    with pytest.raises(InvalidInput, match="mu must be at least 0"):
+        cost.epsilon(1e-9)
+
+
 def test_a_cost_in_the_words_of_a_budget():
     cost = Cost.of(0.5)
     assert Budget(mu=1.0).in_its_words(cost) == "mu=0.5"
@@ -144,6 +167,10 @@ class TestProfiles:
             Profile(np.array([1, 2]), 0) + Profile(np.array([1, 2, 3]), 0)
         with pytest.raises(InvalidInput, match="at least one cell"):
             Profile(np.array([]), 0)
+        with pytest.raises(InvalidInput, match="at least 0: 1 of 2 are not"):
+            Profile(np.array([4, -1]), 0)
+        with pytest.raises(InvalidInput, match="at least 0: 2 of 2 are not"):
+            Profile(np.array([4, 1]), 0) * -1
         with pytest.raises(InvalidInput, match="at least one"):
             compose_profiles([])
 
@@ -171,6 +198,11 @@ BAD = [
     ({"rho": 0.0}, "rho must be above 0"),
     ({"rho": math.inf}, "rho must be finite"),
     ({"mu": "much"}, "mu must be an int, a float or a Fraction"),
+    ({"mu": True}, "mu must be an int, a float or a Fraction, got bool"),
+    ({"epsilon": "1", "delta": 0.1}, "epsilon must be an int, a float or a Fraction, got str"),
+    ({"epsilon": 1.0, "delta": "0.1"}, "delta must be an int, a float or a Fraction, got str"),
+    ({"epsilon": 1e308, "delta": 0.1}, "at most 1e\\+30"),
+    ({"epsilon": 1.0, "delta": math.nan}, "delta must be finite"),
 ]
 
 

@@ -5,6 +5,8 @@ import math
 import os
 import signal
 import threading
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -190,6 +192,64 @@ def test_bad_delta(bad):
         mu(1.0, bad)
     with pytest.raises(InvalidInput, match="delta must be at least 0 and below 1"):
         epsilon(bad, 1.0)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "1",
+        b"1",
+        True,
+        1j,
+        [1.0, None],
+        [[1.0], [1.0, 2.0]],
+        np.array([1 + 1j]),
+        np.datetime64("2020"),
+        np.ma.masked_array([1.0, 2.0], mask=[False, True]),
+        np.longdouble("nan"),
+    ],
+    ids=str,
+)
+def test_what_is_no_real_number(bad):
+    """numpy would read most of these: a string, a date, what a mask hides, half of a complex."""
+    with pytest.raises(InvalidInput, match="epsilon must be a real number or an array of them"):
+        mu(bad, 1e-5)
+
+
+def test_what_doubles_cannot_hold_is_rounded_toward_privacy():
+    most, tenth = Fraction(9, 10), Decimal("0.1")  # the nearest doubles lie above
+    assert Fraction(float(most)) > most
+    assert Fraction(float(tenth)) > tenth
+    assert mu(0, most) == mu(0, math.nextafter(0.9, 0)) < mu(0, 0.9)
+    assert mu(tenth, 1e-5) == mu(math.nextafter(0.1, 0), 1e-5)
+    below = Fraction(1, 3)  # the nearest double lies below
+    assert delta(1.0, below) == delta(1.0, math.nextafter(float(below), 1))
+    assert mu([1, most], 1e-5).shape == (2,)
+    assert mu(np.float32(1), 1e-5) == mu(np.int8(1), 1e-5) == mu(1.0, 1e-5)
+
+
+@pytest.mark.parametrize("eps", [5e-324, 1e-200, 1e-20, 1e8, 1e20, 1e30])
+@pytest.mark.parametrize("d", [5e-324, 1e-320, 1e-9, 0.5, 1 - 2**-53])
+def test_the_ends_of_the_range(eps, d):
+    m = mu(eps, d)
+    assert delta(eps, m) <= d
+    assert delta(eps, m * (1 + 1e-15) + 5e-324) >= d
+    assert delta(epsilon(d, m), m) <= d
+    assert epsilon(d, 1e16) < math.inf
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: mu(1e308, 0.5), r"epsilon must be at least 0 and at most 1e\+30, got 1e\+308"),
+        (lambda: mu(10**400, 0.5), r"epsilon must be at least 0 and at most 1e\+30"),
+        (lambda: epsilon(1e-5, 1e154), r"mu must be at least 0 and at most 1e\+16, got 1e\+154"),
+        (lambda: delta(1.0, Fraction(10**400)), r"mu must be at least 0 and at most 1e\+16"),
+    ],
+)
+def test_beyond_the_range_is_one_sentence(call, sentence):
+    with pytest.raises(InvalidInput, match=sentence):
+        call()
 
 
 def test_shapes_that_do_not_broadcast():

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from .._arb import fraction_down, fraction_up, sqrt_down, sqrt_up
-from .._checks import exact_positive, positive, probability, real, whole
+from .._checks import exact, exact_positive, positive, probability, whole
 from ..errors import InvalidInput
 from . import curve
 from .people import Neighbours
@@ -145,7 +145,12 @@ class Budget:
         given = {k: v for k, v in locals().items() if k != "self" and v is not None}
         match sorted(given):
             case ["delta", "epsilon"]:
-                bound = curve.mu(real("epsilon", epsilon), probability("delta", delta))
+                chance = exact("delta", delta)
+                if not 0 < chance < 1:
+                    raise InvalidInput(
+                        f"delta must be above 0 and below 1, got {fraction_down(chance):g}."
+                    )
+                bound = curve.mu(fraction_down(exact("epsilon", epsilon)), fraction_down(chance))
                 square = Fraction(_scalar(bound)) ** 2
             case ["rho"]:
                 square = 2 * exact_positive("rho", rho)
@@ -172,6 +177,18 @@ class Budget:
     def rho(self) -> float:
         """The greatest rho that is allowed, mu^2 / 2, rounded down."""
         return fraction_down(self.mu_squared / 2)
+
+    def epsilon(self, delta: float) -> float:
+        """Return the least epsilon at ``delta`` once all of it is spent, rounded up."""
+        return Cost(self.mu_squared).epsilon(delta)
+
+    def delta(self, epsilon: float) -> float:
+        """Return the least delta at ``epsilon`` once all of it is spent, rounded up."""
+        return Cost(self.mu_squared).delta(epsilon)
+
+    def rdp(self, alpha: float) -> float:
+        """Return the Renyi divergence of order ``alpha`` once all of it is spent, rounded up."""
+        return Cost(self.mu_squared).rdp(alpha)
 
     def in_its_words(self, cost: Cost) -> str:
         """Return what a cost is in the terms in which this budget was stated."""

@@ -19,16 +19,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from flint import arb
 from numpy.typing import ArrayLike, NDArray
 
-from .._arb import double_down, double_up, precision
+from .._arb import double_down, double_up, fraction_down, fraction_up, precision
+from .._checks import is_masked
 from ..errors import InvalidInput
 
 Result = float | NDArray[np.float64]
+
+# Far beyond any use (design: mu from 1e-12 to 1e3), and as far as the searches have been tried.
+_MOST = {"epsilon": 1e30, "mu": 1e16}
 
 # Relative accuracy asked of delta before it is rounded to a double (which holds 53 bits), and
 # the precision where the search gives up; the widest need seen, mu = 1e-300, takes 2,200 bits.
@@ -42,7 +47,8 @@ def delta(epsilon: ArrayLike, mu: ArrayLike) -> Result:
     Parameters
     ----------
     epsilon, mu
-        Finite and not negative; scalars or arrays that broadcast.
+        At least 0, at most 1e30 and 1e16; scalars or arrays that broadcast. What a double
+        cannot hold (a Fraction, say) is rounded toward privacy.
 
     Returns
     -------
@@ -85,15 +91,12 @@ def mu(epsilon: ArrayLike, delta: ArrayLike) -> Result:
 def _elementwise(function: Callable[[float, float], float], **arguments: ArrayLike) -> Result:
     names, values = list(arguments), []
     for name, value in arguments.items():
-        try:
-            array = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError, OverflowError):
-            raise InvalidInput(f"{name} must be a real number or an array of them.") from None
-        inside = (array >= 0) & ((array < 1) if name == "delta" else (array < np.inf))
+        array = _doubles(name, value)
+        inside = (array >= 0) & ((array < 1) if name == "delta" else (array <= _MOST[name]))
         if not np.all(inside):
-            range_ = "at least 0 and below 1" if name == "delta" else "at least 0 and finite"
+            range_ = "below 1" if name == "delta" else f"at most {_MOST[name]:g}"
             worst = float(array[~inside].flat[0])
-            raise InvalidInput(f"{name} must be {range_}, got {worst:g}.")
+            raise InvalidInput(f"{name} must be at least 0 and {range_}, got {worst:g}.")
         values.append(array)
     try:
         first, second = np.broadcast_arrays(*values)
@@ -105,6 +108,21 @@ def _elementwise(function: Callable[[float, float], float], **arguments: ArrayLi
     pairs = zip(first.ravel().tolist(), second.ravel().tolist(), strict=True)
     result = np.array([function(a, b) for a, b in pairs]).reshape(first.shape)
     return float(result) if result.ndim == 0 else result
+
+
+def _doubles(name: str, value: ArrayLike) -> NDArray[np.float64]:
+    """Return what was given as doubles: epsilon and delta rounded down, mu up."""
+    try:
+        given = np.asarray(value)
+        if is_masked(value) or given.dtype.kind not in "iufO":
+            raise TypeError
+        if given.dtype.kind == "f" and given.dtype.itemsize <= 8:
+            return given.astype(np.float64)
+        toward = fraction_up if name == "mu" else fraction_down
+        exact = [toward(Fraction(*each.as_integer_ratio())) for each in given.ravel().tolist()]
+        return np.array(exact, dtype=np.float64).reshape(given.shape)
+    except (AttributeError, TypeError, ValueError, OverflowError):
+        raise InvalidInput(f"{name} must be a real number or an array of them.") from None
 
 
 def _curve(eps: Any, mu: Any) -> Any:

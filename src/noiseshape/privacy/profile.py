@@ -40,6 +40,10 @@ class Profile:
             raise InvalidInput("a profile's units must be integers.")
         whole("the profile's exponent", self.exponent, least=0)
         units = np.array([int(u) for u in given], dtype=object)
+        if bad := sum(u < 0 for u in units):
+            raise InvalidInput(
+                f"a profile's units must be at least 0: {bad} of {len(units)} are not."
+            )
         units.setflags(write=False)
         object.__setattr__(self, "units", units)
 
