@@ -76,6 +76,16 @@ def test_queries_that_nearly_repeat_others_have_no_clear_rank():
         rounded(W[:2], W)
 
 
+def test_whole_numbers_that_only_nearly_repeat_others_are_said_to_move():
+    """The third row is 3e-12 off the plane of the others, in entries of half a million."""
+    W = np.array([[999983, 7, -999979], [13, 999961, 999959], [-499987, -499981, 2]])
+    assert exact_rank(W) == 3
+    B, moved = integer_basis(W.astype(float))
+    assert len(B) == 2
+    assert 0 < moved < 1e-12
+    assert integer_basis(W[:2].astype(float))[1] == 0.0
+
+
 def test_binary_fractions_are_an_integer_basis():
     B, moved = integer_basis(np.array([[0.5, 0.25, 0], [0.5, 0.25, 0]]))
     assert B.tolist() == [[2, 1, 0]]
@@ -126,7 +136,12 @@ def test_queries_of_zeros_are_answered_with_zero():
     [
         (np.eye(2), np.eye(3), InvalidInput, "share cells"),
         (np.eye(2), np.zeros((1, 2)), InvalidInput, "asks nothing"),
-        (np.eye(2)[:1], np.eye(2), NotSpanned, "1 rows for a workload of rank 2"),
+        (np.eye(2)[:1], np.eye(2), NotSpanned, "1 independent rows for a workload of rank 2"),
+        (np.array([[1.0, 0], [1, 0]]), np.eye(2), NotSpanned, "1 independent rows .* rank 2"),
+        (np.outer([1, 2, 0.3], [0.1, 0.3]), np.eye(2), NotSpanned, "1 independent rows"),
+        (np.eye(2) * 1e200, np.eye(2), InvalidInput, "between 1e-100 and 1e100, got 1e.200"),
+        (np.eye(2) * 1e-200, np.eye(2), InvalidInput, "between 1e-100 and 1e100, got 1e-200"),
+        (np.zeros((2, 2)), np.eye(2), InvalidInput, "got 0"),
         (np.eye(2) * np.nan, np.eye(2), InvalidInput, "finite"),
         (np.diag([1.0, 1e-40]), np.eye(2), InvalidInput, "ill-conditioned"),
     ],

@@ -133,6 +133,11 @@ BAD = [
     (lambda: Diagonal([np.nan]), InvalidInput, "finite"),
     (lambda: Diagonal([]), InvalidInput, "at least one cell"),
     (lambda: Kronecker([]), InvalidInput, "at least one factor"),
+    (lambda: Kronecker([Diagonal([2.0**50])] * 2), InvalidInput, "at most 2.80 .*, got 1.27e.30"),
+    (lambda: Kronecker([Diagonal([2.0**80])] * 14), InvalidInput, "at most 2.80"),
+    (lambda: Dense([[1 << 1100]], 64.0, [[1.0]]), InvalidInput, "at most 2.350"),
+    (lambda: Dense([[1]], 64.0, [[1e200]]), InvalidInput, "at most 2.350"),
+    (lambda: Dense([[1]], 64.0, [[1.0], [1e-200]]), InvalidInput, "between 2.-350 and 2.350"),
 ]
 
 

@@ -15,7 +15,7 @@ from scipy.linalg import qr, solve_triangular
 from .._checks import Floats, floats
 from ..errors import InvalidInput, NotSpanned
 from ..privacy import Profile
-from .exact import Integers, integers, product, shifted, squares
+from .exact import Integers, integers, magnitude, product, shifted, squares
 from .sigma import LEAST, PREFERRED, scaled, scales, weights
 from .strategy import Strategy, exact_integers
 
@@ -25,6 +25,10 @@ MOVED = 1e-12
 
 # A prime of 62 bits: ranks over it equal those over the rationals but for one matrix in 2^50.
 _PRIME = 4611686018427387847
+
+# Bits of the greatest entry of a row. Variances are then doubles: squares of entries, scales up
+# to 2^80 and conditions up to 1e12 stay far within 2^1023, and none is lost below 2^-1022.
+_WIDEST = 350
 
 _BLOCK = 256  # columns compared at a time under replace: bounds the memory to 256 x d integers
 
@@ -70,6 +74,13 @@ class Dense(Strategy):
                 f"workload must ask about the strategy's {rows.shape[1]} cells, "
                 f"got shape {workload.shape}."
             )
+        asked = np.abs(workload).max(axis=1)
+        inside = (asked == 0) | ((asked >= 2.0**-_WIDEST) & (asked <= 2.0**_WIDEST))
+        if magnitude(rows) >> _WIDEST or not inside.all():
+            raise InvalidInput(
+                f"the greatest entry of a strategy's row must be at most 2^{_WIDEST}, and of a "
+                f"query between 2^-{_WIDEST} and 2^{_WIDEST}: state them in another unit."
+            )
         for array in (rows, workload):
             array.setflags(write=False)
         object.__setattr__(self, "rows", rows)
@@ -107,11 +118,12 @@ class Dense(Strategy):
     def _spans(self, row: Floats) -> bool:
         """Return whether a row of doubles is a rational combination of the strategy's rows."""
         exact, _ = exact_integers(row[None, :])
-        return _rank(np.vstack([self.rows.astype(object), exact.astype(object)])) == self._rank
+        both = np.vstack([self.rows.astype(object), exact.astype(object)])
+        return exact_rank(both) == self._rank
 
     @cached_property
     def _rank(self) -> int:
-        return _rank(self.rows)
+        return exact_rank(self.rows)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -237,7 +249,8 @@ class Dense(Strategy):
         return _PseudoInverse(np.asarray(self.rows, dtype=np.float64) / self._weighting[:, None])
 
 
-def _rank(rows: Integers) -> int:
+def exact_rank(rows: Integers) -> int:
+    """Return the rank of integers, whatever their size and condition."""
     entries = [int(v) % _PRIME for v in rows.ravel().tolist()]
     k, d = rows.shape
     return int(nmod_mat(k, d, entries, _PRIME).rank())

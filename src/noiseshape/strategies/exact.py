@@ -23,7 +23,10 @@ def integers(name: str, values: ArrayLike) -> Integers:
     whether data is accepted says nothing about it.
     """
     # As a plain array: a subclass may hide entries from checks and show them to products.
-    array = np.asarray(values) if isinstance(values, np.ndarray) else _as_listed(values)
+    try:
+        array = np.asarray(values) if isinstance(values, np.ndarray) else _as_listed(values)
+    except ValueError:  # numpy's own words for lists of unlike lengths
+        raise InvalidInput(f"{name} must be one array of integers, got lists unlike.") from None
     if is_masked(values):
         raise InvalidInput(f"{name} must not be masked: fill or drop what is hidden first.")
     if array.dtype.kind == "i":

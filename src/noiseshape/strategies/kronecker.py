@@ -47,7 +47,6 @@ class Kronecker(Strategy):
         dense = tuple(factor.densify() for factor in factors)
         object.__setattr__(self, "factors", dense)
         object.__setattr__(self, "sigma", outer_up(*(factor.sigma for factor in dense)))
-        self.sigma.setflags(write=False)
 
     @property
     def shape(self) -> tuple[int, int]:

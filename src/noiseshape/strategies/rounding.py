@@ -20,7 +20,7 @@ from scipy.linalg import lstsq, qr, solve_triangular
 
 from .._checks import Floats, floats, positive
 from ..errors import InvalidInput, NotSpanned
-from .dense import MOVED, Dense
+from .dense import MOVED, Dense, exact_rank
 from .exact import Integers, magnitude, nearest, product
 
 # Share of mu that rounding may cost, unless the caller says otherwise.
@@ -82,6 +82,11 @@ def rounded(
     loss = positive("loss", loss)
     if A.shape[1] != W.shape[1] or 0 in A.shape or 0 in W.shape:
         raise InvalidInput(f"A and workload must share cells, got {A.shape} and {W.shape}.")
+    if not 1e-100 <= np.abs(A).max() <= 1e100:
+        raise InvalidInput(
+            f"the greatest entry of A must lie between 1e-100 and 1e100, got {np.abs(A).max():g}: "
+            "state the workload in another unit."
+        )
     B, moved = integer_basis(W, A)
     G = _triangular(A, B)
     mu = np.sqrt(((A if reach is None else A @ reach) ** 2).sum(axis=0).max())
@@ -142,7 +147,7 @@ def _independent(W: Floats, tolerance: float, unit: float | None = None) -> Floa
 
 def _basis(W: Floats, rows: Floats) -> tuple[Integers, float]:
     """Return rows of W as integers, and how far W is from their span; refuse one too far."""
-    # Few binary places: then integers are exact, and what is this close to their span is in it.
+    # Few binary places: then integers are exact.
     short = np.all(np.rint(np.ldexp(W, 30)) == np.ldexp(W, 30)) and np.abs(W).max() < 2.0**20
     B = np.ldexp(rows, 30).astype(np.int64) if short else _whole(rows, bits=53)
     B = B >> int(np.min(_trailing_zeros(B)))
@@ -155,7 +160,9 @@ def _basis(W: Floats, rows: Floats) -> tuple[Integers, float]:
             f"would move by {moved:.1e} of their row's greatest, above {MOVED:g}; round its "
             "entries, or drop the queries that nearly repeat others."
         )
-    return B, 0.0 if short else moved
+    if short and exact_rank(np.vstack([B, np.ldexp(W, 30).astype(np.int64)])) == len(B):
+        moved = 0.0
+    return B, moved
 
 
 def _whole(rows: Floats, bits: int) -> Integers:
@@ -183,12 +190,16 @@ def _project(A: Floats, B: Integers) -> Floats:
 def _triangular(A: Floats, B: Integers | None) -> Floats:
     """Return upper triangular G, (k, k), with the same A^T A as A = G B."""
     G = A if B is None else _coordinates(A, B)
-    if len(G) < G.shape[1]:
+    triangle = np.triu(qr(G, mode="r", check_finite=False)[0][: G.shape[1]])
+    size = np.abs(np.diag(triangle))
+    # A small diagonal may be steep scales only: then the rows, each by its own size, tell.
+    short = len(G) < G.shape[1] or size.min() <= RANK * size.max()
+    if short and (rank := len(_independent(G, RANK))) < G.shape[1]:
         raise NotSpanned(
-            f"the strategy does not span the workload: it has {len(G)} rows for a workload of "
-            f"rank {G.shape[1]}; measure more rows or ask less."
+            f"the strategy does not span the workload: it has {rank} independent rows for a "
+            f"workload of rank {G.shape[1]}; measure more rows or ask less."
         )
-    return np.triu(qr(G, mode="r", check_finite=False)[0][: G.shape[1]])
+    return triangle
 
 
 def _executed(

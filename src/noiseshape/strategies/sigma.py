@@ -78,13 +78,16 @@ def weights(sigma: Floats) -> tuple[NDArray[np.object_], int]:
 
 
 def outer_up(*factors: Floats) -> Floats:
-    """Return the products of one scale from each factor, rounded up to doubles, flattened."""
+    """Return the products of one scale from each factor, rounded up to doubles, flattened.
+
+    Read-only, and refused beyond what the sampler draws.
+    """
     total = np.ones(1)
     for factor in factors:
         # The product of two doubles may round down; the next double is certainly not below.
         rough = np.multiply.outer(total, factor).ravel()
         exact = _product_is_exact(total, factor)
-        total = rough if exact else np.nextafter(rough, np.inf)
+        total = scales(rough if exact else np.nextafter(rough, np.inf), rough.size)
     return total
 
 

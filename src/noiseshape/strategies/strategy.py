@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._checks import Floats, frozen
-from ..errors import InvalidInput, NotConverged
+from ..errors import InvalidInput, NotConverged, TooLarge
 from ..privacy import Cost, People, Profile
 from ..sampling import rounded_variance
 from .exact import Integers, difference, integers, nearest, shifted
@@ -193,7 +193,12 @@ def _doubles(values: Integers, bits: int | NDArray[np.int64]) -> Floats:
         return np.ldexp(values.astype(np.float64), -bits)
     # Python divides integers of any size with one correct rounding.
     each = np.broadcast_to(bits, values.shape)
-    return np.array([int(v) / (1 << int(b)) for v, b in zip(values, each, strict=True)])
+    try:
+        return np.array([int(v) / (1 << int(b)) for v, b in zip(values, each, strict=True)])
+    except OverflowError:
+        raise TooLarge(
+            "what was measured passes 1e308, and answers are doubles: read the integers instead."
+        ) from None
 
 
 def exact_integers(W: Floats) -> tuple[Integers, NDArray[np.int64]]:
