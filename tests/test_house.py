@@ -61,6 +61,12 @@ def test_no_generator_or_seed_near_a_release(path):
     assert not pattern.search("\n".join(lines))
 
 
+def test_one_door_between_data_and_noise():
+    drawing = [path for path in MODULES if "rounded_gaussian" in path.read_text()]
+    outside = {str(path.relative_to(SOURCE)) for path in drawing if path.parent.name != "sampling"}
+    assert outside == {"release/measurement.py"}
+
+
 def test_the_base_install_alone_imports():
     """In a process of its own: nothing of the development extra is pulled in."""
     code = "import sys, noiseshape; print(*(m for m in sys.modules if '.' not in m))"

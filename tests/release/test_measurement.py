@@ -1,10 +1,12 @@
 """The one door: the budget first, then data, then exact noise, and honest errors."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 import noiseshape.release.measurement as door
-from noiseshape import Budget, BudgetExceeded, Cost, InvalidInput, People, measure
+from noiseshape import Budget, BudgetExceeded, Cost, InvalidInput, People, TooLarge, measure
 from noiseshape.strategies import Dense, Diagonal, Kronecker, rounded
 
 PREFIXES = np.tril(np.ones((4, 4)))
@@ -92,12 +94,37 @@ def test_the_last_of_a_budget_can_be_spent_and_not_a_hair_more():
         measure(strategy, [1, 2], exact, people=People("id", 2))
 
 
+def test_a_budget_of_zero_is_exceeded():
+    for nothing in (Cost(Fraction(0)), Budget(mu=Fraction(1, 10**400))):
+        with pytest.raises(BudgetExceeded, match="and 0 is allowed: allow more"):
+            measure(Diagonal([64.0]), Untouchable(), nothing)
+
+
+@pytest.mark.parametrize("allowance", [1.0, None, "all", (1.0, 1e-9)])
+def test_an_allowance_is_a_budget_or_a_cost(allowance):
+    with pytest.raises(InvalidInput, match=r"must be a Budget or a Cost, got .*: Budget\(epsilon"):
+        measure(Diagonal([64.0]), Untouchable(), allowance)
+
+
+def test_a_matrix_is_not_yet_a_strategy():
+    with pytest.raises(InvalidInput, match="must be a Strategy, got ndarray"):
+        measure(np.eye(2), Untouchable(), PLENTY)
+
+
+def test_answers_beyond_doubles_are_one_sentence():
+    release = measure(Diagonal([64.0]), [10**400], PLENTY)
+    with pytest.raises(TooLarge, match="passes 1e308"):
+        release.answers()
+
+
 def test_only_integers_are_measured():
     for data in ([1.0, 2.0], [1.5, 2.0], [np.nan, 1.0]):
         with pytest.raises(InvalidInput, match="must hold integers, got float64"):
             measure(Diagonal([64.0, 64.0]), data, PLENTY)
     with pytest.raises(InvalidInput, match="2 cells"):
         measure(Diagonal([64.0, 64.0]), [1, 2, 3], PLENTY)
+    with pytest.raises(InvalidInput, match="lists unlike"):
+        measure(Diagonal([64.0, 64.0]), [[1], [1, 2]], PLENTY)
 
 
 def test_two_measurements_have_different_noise():

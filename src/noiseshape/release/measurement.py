@@ -68,6 +68,16 @@ def measure(
       A~ f(x) + round(sigma N) = round(A~ f(x) + sigma N) is post-processing of the Gaussian
       mechanism (docs/math/exact-noise.md). Nothing real-valued is added to data.
     """
+    if not isinstance(strategy, Strategy):
+        raise InvalidInput(
+            f"what is measured must be a Strategy, got {type(strategy).__name__}: see "
+            "noiseshape.strategies, as rounded(A, workload).strategy."
+        )
+    if not isinstance(allowance, (Budget, Cost)):
+        raise InvalidInput(
+            f"what is allowed must be a Budget or a Cost, got {type(allowance).__name__}: "
+            "Budget(epsilon=1, delta=1e-9), Budget(rho=0.1) or Budget(mu=0.5)."
+        )
     cost = strategy.cost(people, rows_may_leave=rows_may_leave)
     if isinstance(allowance, Cost) and allowance.neighbours != cost.neighbours:
         raise InvalidInput(
@@ -77,10 +87,14 @@ def measure(
     if not cost.mu_squared <= allowance.mu_squared:
         raise BudgetExceeded(
             f"the measurement costs mu = {cost.mu:.6g}, and {allowance.mu:.6g} is allowed: "
-            f"scale its noise by {cost.mu / allowance.mu:.6g}, or allow more. Nothing was measured."
+            f"{_remedy(cost.mu, allowance.mu)}allow more. Nothing was measured."
         )
     exact = strategy.apply(data)
     noise = rounded_gaussian(strategy.sigma)
     # Python integers where either may pass 64 bits: the sum cannot overflow.
     total = np.asarray(exact.astype(object) + noise.astype(object))
     return Measurement(strategy, total, cost)
+
+
+def _remedy(needed: float, allowed: float) -> str:
+    return f"scale its noise by {needed / allowed:.6g}, or " if allowed > 0 else ""
