@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from noiseshape._arb import precision
 from noiseshape.errors import InvalidInput
-from noiseshape.privacy import delta, epsilon, log_delta, mu, privacy_bound
+from noiseshape.privacy import curve, delta, epsilon, log_delta, mu, privacy_bound
 
 EPSILONS = [0.0, 1e-300, 1e-11, 1e-3, 0.1, 1.0, 5.0, 30.0, 700.0, 1e4, 5e5]
 DELTAS = [1e-300, 1e-100, 1e-30, 1e-9, 1e-5, 0.1, 0.5, 0.9, 1 - 2**-53]
@@ -95,6 +95,15 @@ def test_mu_and_epsilon_are_safe_and_sharp(eps, d):
     assert back <= eps
     if back > 1e-290:
         assert delta(back * (1 - 6.7e-16), m) > d
+
+
+def test_a_search_that_ends_on_the_unsafe_side_is_put_right(monkeypatch):
+    """Newton's steps are not trusted: what they find is certified, or moved until it is."""
+    honest = curve._newton
+    monkeypatch.setattr(curve, "_newton", lambda *a, **k: honest(*a, **k) * (1 + 2e-15))
+    assert truth(1.0, mu(1.0, 1e-5)) <= arb(1e-5)
+    monkeypatch.setattr(curve, "_newton", lambda *a, **k: honest(*a, **k) * (1 - 2e-15))
+    assert truth(epsilon(1e-5, 0.3), 0.3) <= arb(1e-5)
 
 
 def test_where_logarithms_alone_err_by_13_percent():

@@ -89,7 +89,7 @@ def test_the_last_of_a_budget_can_be_spent_and_not_a_hair_more():
     exact = strategy.cost()
     measure(strategy, [1, 2], exact)
     with pytest.raises(BudgetExceeded):
-        measure(strategy, [1, 2], Cost(exact.mu_squared * 999_999_999_999 / 10**12))
+        measure(strategy, [1, 2], Cost(exact.mu_squared - Fraction(1, 10**60)))
     with pytest.raises(BudgetExceeded):
         measure(strategy, [1, 2], exact, people=People("id", 2))
 

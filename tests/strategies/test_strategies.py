@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noiseshape.errors import InvalidInput, NotSpanned
+from noiseshape.errors import InvalidInput, NotConverged, NotSpanned
 from noiseshape.privacy import People
 from noiseshape.strategies import Dense, Diagonal, Kronecker
 
@@ -194,6 +194,36 @@ def test_masked_data_is_refused_by_type():
         Diagonal([64.0, 64.0]).apply(hidden)
     with pytest.raises(InvalidInput, match="masked"):
         Dense(np.eye(2, dtype=int), 64.0, np.ma.masked_array(np.eye(2), mask=np.eye(2)))
+
+
+class TestSloppyInverse:
+    """Whatever left inverse doubles hold, answers come out right to a millionth, or not at all."""
+
+    @pytest.mark.parametrize("share", [0.9, 1.1])
+    def test_it_takes_more_steps(self, share, monkeypatch):
+        plain = Dense._approximate
+        monkeypatch.setattr(Dense, "_approximate", lambda self, r: share * plain(self, r))
+        strategy = Dense(SQUARE, 3.0, np.eye(4))
+        x = [10, 200, 30, 4]
+        off = np.abs(strategy.rebuild(strategy.apply(x)) - x)
+        assert np.all(off <= 1e-6 * np.sqrt(strategy.variance))
+
+    def test_or_refuses(self, monkeypatch):
+        plain = Dense._approximate
+        monkeypatch.setattr(Dense, "_approximate", lambda self, r: 0.1 * plain(self, r))
+        strategy = Dense(SQUARE, 3.0, np.eye(4))
+        with pytest.raises(NotConverged, match="millionth of their standard errors"):
+            strategy.rebuild(strategy.apply([10, 200, 30, 4]))
+
+
+def test_scales_of_a_product_are_at_least_the_products_of_scales():
+    a, b = [1 + 2**-31, 3.0], [1 + 3 * 2**-31, 7 / 3]  # 62 bits, of which doubles hold 53
+    sigma = Kronecker([Diagonal(a), Diagonal(b)]).sigma.tolist()
+    exact = [Fraction(x) * Fraction(y) for x in a for y in b]
+    assert any(float(e) < e for e in exact)
+    assert all(
+        e <= Fraction(s) <= e * (1 + Fraction(1, 2**51)) for s, e in zip(sigma, exact, strict=True)
+    )
 
 
 def test_noise_near_the_grid_gets_a_finer_grid():
