@@ -20,6 +20,8 @@ Floats = NDArray[np.float64]
 def real(name: str, value: Any) -> float:
     """Return ``value`` as a float, or refuse what is not one finite real number."""
     try:
+        if isinstance(value, (str, bytes)):  # which float would read
+            raise TypeError
         number = float(value)
     except (TypeError, ValueError, OverflowError):
         raise InvalidInput(f"{name} must be one real number, got {type(value).__name__}.") from None

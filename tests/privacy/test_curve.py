@@ -266,7 +266,7 @@ def test_shapes_that_do_not_broadcast():
         mu(np.ones(2), np.full(3, 0.1))
 
 
-@pytest.mark.parametrize("bad", [-1.0, math.nan])
+@pytest.mark.parametrize("bad", [-1.0, math.nan, "1", b"1"])
 def test_bad_epsilon_for_the_bound(bad):
     with pytest.raises(InvalidInput, match="epsilon"):
         privacy_bound(bad, 1e-5)
