@@ -5,10 +5,13 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import noiseshape
 
@@ -74,6 +77,32 @@ def test_the_base_install_alone_imports():
         [sys.executable, "-c", code], capture_output=True, check=True, text=True
     )
     assert not (HEAVY | {"dp_accounting", "hypothesis", "pytest"}) & set(loaded.stdout.split())
+
+
+def test_everything_that_is_installed_is_pinned():
+    """What the base install and the development extra need, and what that needs in turn."""
+    pins = dict(
+        line.split("==")
+        for line in (ROOT / "constraints.txt").read_text().splitlines()
+        if not line.startswith("#")
+    )
+    pins = {canonicalize_name(name): version for name, version in pins.items()}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    asked = project["project"]["dependencies"] + project["project"]["optional-dependencies"]["dev"]
+    waiting, seen = [Requirement(text) for text in asked], set()
+    while waiting:
+        needed = waiting.pop()
+        key = (canonicalize_name(needed.name), frozenset(needed.extras))
+        if key in seen:
+            continue
+        seen.add(key)
+        assert metadata.version(needed.name) == pins.get(key[0]), f"{needed.name} is not pinned"
+        for text in metadata.requires(needed.name) or []:
+            further = Requirement(text)
+            marker = further.marker
+            if not marker or any(marker.evaluate({"extra": e}) for e in ["", *needed.extras]):
+                waiting.append(further)
+    assert len(seen) > len(asked)
 
 
 def test_the_version_is_one():
