@@ -213,7 +213,7 @@ class TestFiles:
 def test_what_is_no_queries_or_budget_is_said_so(wrong):
     made = ns.plan(prefixes(2))
     for call in (lambda: ns.plan(wrong), lambda: made.extend(wrong)):
-        with pytest.raises(InvalidInput, match="a plan is of Queries"):
+        with pytest.raises(InvalidInput, match="a plan is of a Workload or of Queries"):
             call()
     with pytest.raises(InvalidInput, match="must be a Budget"):
         made.within(wrong)
