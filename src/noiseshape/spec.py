@@ -1,0 +1,365 @@
+"""One YAML file that says a release: schema, people, queries, budget; in the words of Python.
+
+Nothing in a spec comes from the data: domains, bounds and targets are public knowledge.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Hashable
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from annotated_types import Len
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from .errors import InvalidInput
+from .privacy import Budget, People
+from .tables import Schema, Workload, bins, booleans, categories, dates, integers, recode
+from .tables.domains import Domain, Missing, Outside
+from .tables.recode import Recode, public_rows
+
+Number = float | int
+Pair = Annotated[list[int], Len(2, 2)]
+Target = Number | list[Number]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class ValuesFile(_Part):
+    """Values listed in a column of a public CSV file."""
+
+    file: str
+    column: str
+
+
+class ColumnSpec(_Part):
+    """The domain of one column, from public knowledge, and what becomes of other values."""
+
+    integers: Pair | None = Field(None, description="Least and greatest whole number.")
+    categories: list[int | str] | ValuesFile | None = Field(None, description="Every value.")
+    bins: list[Number] | None = Field(None, description="Edges of intervals, increasing.")
+    booleans: Literal[True] | None = Field(None, description="False and true.")
+    dates: Annotated[list[int | str], Len(2, 2)] | None = Field(None, description="First, last.")
+    by: Literal["year", "month"] = "year"
+    closed: Literal["right", "left"] = "right"
+    outside: Outside = "drop"
+    missing: Missing = "own-cell"
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        kinds = ("integers", "categories", "bins", "booleans", "dates")
+        _exactly_one("a column", {k: getattr(self, k) for k in kinds})
+        return self
+
+    def domain(self, folder: Path) -> Domain:
+        """Return the domain."""
+        policies: dict[str, Any] = {"outside": self.outside, "missing": self.missing}
+        if self.integers is not None:
+            return integers(*self.integers, **policies)
+        if isinstance(self.categories, ValuesFile):
+            rows = public_rows(folder / self.categories.file)
+            if self.categories.column not in rows[0]:
+                raise InvalidInput(
+                    f"{self.categories.file} has no column {self.categories.column!r}: it has "
+                    f"{', '.join(rows[0])}."
+                )
+            listed = dict.fromkeys(row[self.categories.column] for row in rows)
+            return categories(list(listed), **policies)
+        if self.categories is not None:
+            return categories(self.categories, **policies)
+        if self.bins is not None:
+            return bins(self.bins, closed=self.closed, **policies)
+        if self.dates is not None:
+            return dates(*self.dates, by=self.by, **policies)
+        return booleans(**policies)
+
+
+class RecodeSpec(_Part):
+    """A coarser reading of a column: by ranges, by a mapping, or by a public CSV file."""
+
+    of: str
+    ranges: dict[str, Pair | list[Pair]] | None = None
+    mapping: dict[str, int | str | list[int | str]] | None = None
+    file: str | None = None
+    source: str | None = Field(None, description="The file's column of values.")
+    target: str | None = Field(None, description="The file's column of labels.")
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        _exactly_one("a recode", {k: getattr(self, k) for k in ("ranges", "mapping", "file")})
+        return self
+
+    def recode(self, folder: Path) -> Recode:
+        """Return the recode."""
+        if self.file is not None:
+            return recode(self.of, folder / self.file, source=self.source, target=self.target)
+        return recode(self.of, self.ranges or self.mapping or {})
+
+
+class PeopleSpec(_Part):
+    """Whose privacy."""
+
+    unit: str = Field("rows", description='"rows", or the column that names a person.')
+    max_rows: int = 1
+    neighbours: Literal["add-remove", "replace"] = "add-remove"
+
+
+class ReferenceFile(_Part):
+    """Expected values in a public CSV file: a column for each axis, and one more."""
+
+    file: str
+
+
+class QuerySpec(_Part):
+    """One query and its target."""
+
+    name: str | None = None
+    total: Literal[True] | None = None
+    marginal: str | list[str] | None = None
+    prefixes: str | None = None
+    ranges: dict[str, list[Annotated[list[int | float | str], Len(2, 2)]]] | None = None
+    all_ranges: str | None = None
+    where: str | None = Field(None, description="A condition; with sum, of the rows summed.")
+    sum: str | None = None
+    rows: list[list[Number]] | None = None
+    over: list[str] | None = Field(None, description="The columns of rows.")
+    by: str | list[str] = []
+    variance: Target | None = None
+    stderr: Target | None = None
+    margin: Target | None = Field(None, description="Half-width of a 95 % interval.")
+    cv: Target | None = Field(None, description="Standard error over the expected value.")
+    reference: Target | dict[str, Number] | ReferenceFile | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        kinds = ["total", "marginal", "prefixes", "ranges", "all_ranges", "sum", "rows"]
+        if self.sum is None:
+            kinds.append("where")
+        _exactly_one("a query", {k: getattr(self, k) for k in kinds})
+        if self.ranges is not None and len(self.ranges) != 1:
+            raise ValueError("ranges are of one column")
+        return self
+
+    def ask(self, work: Workload, folder: Path) -> None:
+        """Add the query to a workload."""
+        names = ("variance", "stderr", "margin", "cv")
+        asked: dict[str, Any] = {k: getattr(self, k) for k in names if getattr(self, k) is not None}
+        if self.reference is not None:
+            is_file = isinstance(self.reference, ReferenceFile)
+            asked["reference"] = folder / self.reference.file if is_file else self.reference  # type: ignore[union-attr]
+        if self.name is not None:
+            asked["name"] = self.name
+        if self.rows is not None:
+            work.rows(self.rows, over=self.over, **asked)
+            return
+        if self.total:
+            work.total(**asked)
+            return
+        asked["by"] = self.by
+        if self.marginal is not None:
+            columns = [self.marginal] if isinstance(self.marginal, str) else self.marginal
+            work.marginal(*columns, **asked)
+        elif self.prefixes is not None:
+            work.prefixes(self.prefixes, **asked)
+        elif self.all_ranges is not None:
+            work.all_ranges(self.all_ranges, **asked)
+        elif self.ranges is not None:
+            ((column, pairs),) = self.ranges.items()
+            work.ranges(column, [(low, high) for low, high in pairs], **asked)
+        elif self.sum is not None:
+            work.sum(self.sum, where=self.where, **asked)
+        else:
+            work.where(self.where or "", **asked)
+
+
+class BudgetSpec(_Part):
+    """The most that may be spent: epsilon and delta, or rho, or mu."""
+
+    epsilon: Number | None = None
+    delta: Number | None = None
+    rho: Number | None = None
+    mu: Number | None = None
+
+
+class Spec(_Part):
+    """A release, said in one file."""
+
+    columns: dict[str, ColumnSpec | list[int | str] | Literal["booleans"]] = Field(
+        alias="schema", description="The declared columns."
+    )
+    recodes: dict[str, RecodeSpec] = {}
+    impossible: list[str] = Field([], description="Conditions that nobody can meet.")
+    table: str | None = Field(None, description="The custodian's name of the table.")
+    vintage: str | None = Field(None, description="The custodian's name of this frozen data.")
+    people: PeopleSpec = PeopleSpec()
+    queries: Annotated[list[QuerySpec], Len(1)]
+    budget: BudgetSpec | None = Field(None, description="A ceiling.")
+    prioritise: Literal["accuracy", "privacy"] = "accuracy"
+    shape: Literal["fit", "total", "hierarchy", "identity", "sm2"] = "fit"
+    data: str | None = Field(None, description="Where the rows are; --data says otherwise.")
+
+    def workload(self, folder: Path) -> Workload:
+        """Return the schema, people and queries; files are looked for beside the spec."""
+        columns = {name: _domain(name, column, folder) for name, column in self.columns.items()}
+        recodes = {name: made.recode(folder) for name, made in self.recodes.items()}
+        people = People(self.people.unit, self.people.max_rows, self.people.neighbours)
+        work = Workload(Schema(columns, recodes, self.impossible), people, table=self.table)
+        for query in self.queries:
+            query.ask(work, folder)
+        return work
+
+    def ceiling(self) -> Budget | None:
+        """Return the budget, if there is one."""
+        if self.budget is None:
+            return None
+        stated = self.budget
+        return Budget(epsilon=stated.epsilon, delta=stated.delta, rho=stated.rho, mu=stated.mu)
+
+
+def read(path: str | os.PathLike[str]) -> Spec:
+    """Return the spec in a YAML file, or say in one sentence what is wrong with it, and where."""
+    name = os.fspath(path)
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InvalidInput(f"there is no spec at {name}: noiseshape init makes one.") from None
+    except (OSError, UnicodeDecodeError):
+        raise InvalidInput(f"the spec {name} cannot be read: it must be UTF-8 text.") from None
+    return parsed(text, name)
+
+
+def parsed(text: str, name: str = "the spec") -> Spec:
+    """Return the spec that a text says."""
+    try:
+        content = yaml.load(text, _Loader)  # a SafeLoader, stricter
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise InvalidInput(f"{name} cannot be read{where}: {error.problem}.") from None
+    except (yaml.YAMLError, RecursionError):
+        raise InvalidInput(f"{name} is not YAML.") from None
+    if not isinstance(content, dict):
+        raise InvalidInput(f"{name} must hold keys such as schema, people and queries.")
+    try:
+        return Spec.model_validate(content)
+    except ValidationError as error:
+        raise InvalidInput(f"{name}: {_sentence(error, content)}") from None
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a spec, for editors."""
+    return Spec.model_json_schema(by_alias=True) | {"title": "Noiseshape spec"}
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as people mean it: no is a word, 1e-9 a number, 010 a text, and no key stands twice."""
+
+
+_Loader.yaml_implicit_resolvers = {}
+for _tag, _pattern, _first in (
+    ("bool", r"true|false|True|False|TRUE|FALSE", "tTfF"),
+    ("int", r"[-+]?(0|[1-9][0-9]*)", "-+0123456789"),
+    ("float", r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?", "-+.0123456789"),
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+):
+    _Loader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), list(_first)
+    )
+
+
+def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Hashable, Any]:
+    found: dict[Hashable, Any] = {}
+    for key_node, value_node in node.value:
+        key = loader.construct_object(key_node, deep=True)
+        if not isinstance(key, Hashable):
+            raise yaml.constructor.ConstructorError(
+                None, None, "a key must be a word", key_node.start_mark
+            )
+        if key in found:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"the key {key!r} stands here twice", key_node.start_mark
+            )
+        found[key] = loader.construct_object(value_node, deep=True)
+    return found
+
+
+_Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
+
+
+def _domain(
+    name: str, column: ColumnSpec | list[int | str] | Literal["booleans"], folder: Path
+) -> Domain:
+    try:
+        if isinstance(column, ColumnSpec):
+            return column.domain(folder)
+        return booleans() if column == "booleans" else categories(column)
+    except InvalidInput as error:
+        raise InvalidInput(f"schema, {name}: {error}") from None
+
+
+def _exactly_one(what: str, given: dict[str, Any]) -> None:
+    stated = [name for name, value in given.items() if value is not None]
+    if len(stated) != 1:
+        raise ValueError(
+            f"{what} needs one of {', '.join(given)}; got {' and '.join(stated) or 'none'}"
+        )
+
+
+def _sentence(error: ValidationError, content: Any) -> str:
+    """Return the first thing that is wrong, where it is, and what would be right."""
+    # Of the members of a union, the one that got furthest is what was meant.
+    first = max(error.errors(include_url=False), key=lambda e: (len(e["loc"]), e["type"] == _EXTRA))
+    path, model = [], content
+    for part in first["loc"]:
+        # Names of union members are no part of the file.
+        if (isinstance(model, dict) and part in model) or (isinstance(model, list) and isinstance(part, int) and part < len(model)):
+            model = model[part]
+        elif first["type"] not in (_EXTRA, "missing") or part != first["loc"][-1]:
+            continue
+        path.append(f"{part + 1}" if isinstance(part, int) else str(part))
+    where = ", ".join(path)
+    if first["type"] == _EXTRA:
+        key = str(first["loc"][-1])
+        known = _keys(path[:-1])
+        near = get_close_matches(key, known, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}."
+        inside = f" in {', '.join(path[:-1])}" if path[:-1] else ""
+        return f"no key is called {key!r}{inside}: {hint}"
+    if first["type"] == "missing":
+        return f"the key {where!r} is missing."
+    problem = _MEANS.get(first["type"], first["msg"]).removeprefix("Value error, ").rstrip(".")
+    problem = problem.replace("Input should be", "must be")
+    got = "" if isinstance(first["input"], (dict, list)) else f", got {first['input']!r}"
+    if first["type"] == "value_error":
+        return f"{where}: {problem}." if where else f"{problem}."
+    return f"{where}: {problem[0].lower()}{problem[1:]}{got}."
+
+
+_EXTRA = "extra_forbidden"
+_MEANS = {
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
+    "string_type": "must be text",
+    "list_type": "must be a list",
+    "dict_type": "must be keys and values",
+    "model_type": "must be keys and values",
+}
+
+
+def _keys(path: list[str]) -> list[str]:
+    """Return the keys that are known at a place of the file."""
+    parts: dict[str, type[BaseModel]] = {
+        "schema": ColumnSpec,
+        "recodes": RecodeSpec,
+        "people": PeopleSpec,
+        "queries": QuerySpec,
+        "budget": BudgetSpec,
+    }
+    model = parts.get(path[0], Spec) if path else Spec
+    return [field.alias or name for name, field in model.model_fields.items()]
