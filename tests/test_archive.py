@@ -66,6 +66,8 @@ def test_a_sealed_text_opens():
         (TEXT.replace('"c"', '"d"'), "altered"),
         (sealed("release", 1, {}), "a Noiseshape release file"),
         (sealed("plan", 2, {}), "format 2"),
+        (TEXT.replace('"c"', "1e999"), "altered"),
+        ("[" * 100_000, "not a Noiseshape plan file"),
     ],
 )
 def test_what_is_not_whole_is_refused(text, sentence):
@@ -102,6 +104,8 @@ def test_files_are_whole_or_not_there(tmp_path, monkeypatch):
 def test_unreadable_files_are_one_sentence(tmp_path):
     with pytest.raises(InvalidInput, match="there is no plan file"):
         read_text(tmp_path / "none", "plan")
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        read_text("a\0b", "plan")
     with pytest.raises(InvalidInput, match="cannot be read"):
         read_text(tmp_path, "plan")
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
