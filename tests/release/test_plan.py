@@ -1,6 +1,7 @@
 """Plans: costs and errors of what is executed, ceilings, scaling, slack, and files."""
 
 import json
+import zlib
 from fractions import Fraction
 
 import numpy as np
@@ -8,6 +9,9 @@ import pytest
 
 import noiseshape as ns
 from noiseshape import Budget, BudgetExceeded, InvalidInput, People, Plan, Queries
+from noiseshape.release import archive
+from noiseshape.archive import sealed
+from noiseshape.release.plan import plan_digest
 from noiseshape.sampling import rounded_variance
 
 
@@ -204,9 +208,71 @@ class TestFiles:
         content = json.loads((tmp_path / "plan.json").read_text())["content"]
         assert not {"mu", "cost", "profile", "variance"} & set(content)
 
+    def test_a_plan_made_again_is_the_same_plan(self, monkeypatch):
+        """A run that was interrupted is continued with the plan that its description gives."""
+        once, again = ns.plan(prefixes()), ns.plan(prefixes())
+        assert once.certificate.seconds != again.certificate.seconds
+        assert once.digest == again.digest
+        # Compressors differ from machine to machine, and from one version to the next.
+        slower, said = zlib.compress, once.to_json()
+        monkeypatch.setattr(archive.zlib, "compress", lambda raw, level: slower(raw, 0))
+        elsewhere = Plan.from_json(said)
+        assert elsewhere.to_json() != said
+        assert elsewhere.digest == once.digest
+
+    @pytest.mark.parametrize("part", ["rows", "sigma", "queries", "moved", "shape", "certificate"])
+    def test_another_plan_has_another_digest(self, part):
+        one, other = (ns.plan(prefixes(d)).to_json() for d in (4, 5))
+        swapped = {**one, part: {**one, "moved": 0.5, "shape": "total"}[part]}
+        if part not in ("moved", "shape"):
+            swapped[part] = other[part]
+        assert plan_digest(swapped) != plan_digest(one)
+
+    def test_a_refined_plan_comes_back_with_its_levels(self, tmp_path):
+        plan = ns.plan(prefixes(), refine=True)
+        plan.save(tmp_path / "plan.json")
+        assert Plan.load(tmp_path / "plan.json").certificate == plan.certificate
+
+    @pytest.mark.parametrize(
+        ("part", "value"), [("moved", "far"), ("moved", None), ("certificate", {"levels": [3]})]
+    )
+    def test_a_plan_with_parts_that_are_none_is_refused(self, tmp_path, part, value):
+        content = ns.plan(prefixes()).to_json() | {part: value}
+        (tmp_path / "plan.json").write_text(sealed("plan", 1, content))
+        with pytest.raises(InvalidInput, match="make the plan anew"):
+            Plan.load(tmp_path / "plan.json")
+
     def test_no_plan_there(self, tmp_path):
         with pytest.raises(InvalidInput, match="there is no plan file"):
             Plan.load(tmp_path / "plan.json")
+
+
+class TestComparing:
+    def test_shapes_compare_under_the_neighbours_of_the_plan(self):
+        """Opposite cells differ by twice what one costs; a common shift costs nothing."""
+        rows = [[1, -1, 0], [1, 1, 0], [1, 1, 5]]
+        added, replaced = (
+            ns.plan(Queries(3, People(neighbours=kind)).ask("x", rows, stderr=[1, 100, 3]))
+            for kind in ("add-remove", "replace")
+        )
+        for plan in (added, replaced):
+            fitted = next(row for row in plan.compare().rows() if row.design == "fit")
+            assert fitted.mu_for_targets == pytest.approx(plan.cost.mu, rel=2e-3)
+        assert replaced.cost.mu > 1.1 * added.cost.mu
+
+    def test_who_may_be_absent_counts(self):
+        rows = Queries(2, People(neighbours="replace"), rows_may_leave=True)
+        plan = ns.plan(rows.ask("x", [[1, 1], [1, 0]], stderr=[0.01, 1]))
+        fitted = next(row for row in plan.compare().rows() if row.design == "fit")
+        assert fitted.mu_for_targets == pytest.approx(plan.cost.mu, rel=1e-3)
+
+    def test_chosen_shapes_and_costs(self):
+        plan = ns.plan(prefixes(4, people=People(neighbours="replace")))
+        compared = plan.compare(designs=["fit", "identity"], mu=0.5)
+        assert [row.design for row in compared.rows()] == ["fit", "identity"]
+        for row in plan.compare(designs=["identity"]).rows():
+            # Each cell measured by itself: two cells change.
+            assert row.mu_for_targets == pytest.approx(np.sqrt(2 * 4), rel=1e-6)
 
 
 @pytest.mark.parametrize("wrong", [None, np.eye(2), 3])

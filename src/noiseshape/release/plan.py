@@ -19,8 +19,19 @@ from scipy.linalg import lstsq
 
 from .._arb import fraction_down
 from .._checks import Floats
-from ..archive import digest, pack, read_text, sealed, unpack, unsealed, write_whole
+from ..archive import (
+    digest,
+    pack,
+    read_text,
+    sealed,
+    uncompressed,
+    unpack,
+    unsealed,
+    write_whole,
+)
 from ..design import Certificate, Design, fit, total
+from ..design.certificate import Level
+from ..design.compare import DESIGNS, QUICK, Comparison, compare
 from ..design.hierarchy import hierarchy
 from ..design.identity import identity
 from ..design.sm2 import sm2
@@ -32,7 +43,6 @@ from ..tables import Queries, Workload
 from .table import Table
 
 if TYPE_CHECKING:
-    from ..design.compare import Comparison
     from ..privacy.ledger import Ledger
     from .release import Release
     from .source import Source
@@ -178,10 +188,22 @@ class Plan:
         return extended(self, _is_queries(queries))
 
     def compare(self, **options: Any) -> Comparison:
-        """Return this workload under every shape at equal privacy: errors and their totals."""
-        from ..design.compare import compare
+        """Return this workload under every shape at equal privacy: errors and their totals.
 
-        return compare(self.queries.matrix, self.queries.variance, **options)
+        The cost is that of one row, under the plan's neighbours; k rows multiply every mu by k.
+        """
+        if self.queries.reach is not None:
+            raise InvalidInput(
+                "shapes are compared for counts, and this workload sums a column: compare a "
+                "workload without its sums."
+            )
+        W, variance = _with_absence(self.queries), self.queries.variance
+        if self.queries.people.neighbours == "replace":
+            chosen = options.pop("designs", QUICK)
+            options["designs"] = [
+                _replacing(name, W, variance) if name in DESIGNS else name for name in chosen
+            ]
+        return compare(W, variance, **options)
 
     def release(
         self,
@@ -216,8 +238,11 @@ class Plan:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of everything that the plan says: releases and ledger entries carry it."""
-        return digest(self.to_json())
+        """SHA-256 of everything that the plan says: releases and ledger entries carry it.
+
+        The same plan made again, or on another machine, has the same.
+        """
+        return plan_digest(self.to_json())
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values: queries, integers, scales, certificate; nothing of data."""
@@ -239,14 +264,19 @@ class Plan:
             rows, sigma = unpack(content["rows"]), unpack(content["sigma"])
             strategy = Dense(rows, sigma, asked.matrix, asked.reach)
             proof = content["certificate"]
-            certificate = None if proof is None else Certificate(**proof)
+            if proof is not None:
+                levels = tuple(Level(**level) for level in proof["levels"])
+                proof = Certificate(**{**proof, "levels": levels})
+            moved = content["moved"]
+            if not isinstance(moved, float):
+                raise TypeError
             return Plan(
                 asked,
                 strategy,
                 str(content["shape"]),
                 bool(content["refined"]),
-                certificate,
-                float(content["moved"]),
+                proof,
+                moved,
             )
         except (KeyError, TypeError, AttributeError):
             raise InvalidInput("the plan file lacks a part: make the plan anew.") from None
@@ -278,6 +308,14 @@ class Plan:
             f"{len(self.queries.cells)} cells, {self.cost!r}, variances at most {self.k:.6g} times "
             f"their targets{proof})"
         )
+
+
+def plan_digest(content: dict[str, Any]) -> str:
+    """Return the digest of a plan from its JSON values: all but how long its design took."""
+    proof = content["certificate"]
+    if proof is not None:
+        proof = {name: value for name, value in proof.items() if name != "seconds"}
+    return digest(uncompressed({**content, "certificate": proof}))
 
 
 def plan(
@@ -390,11 +428,8 @@ def _designed(
 ) -> Plan:
     W, people = queries.matrix, queries.people
     if shape == "fit":
-        # Where a person may also be absent from the cells, so that a column counts on its own,
-        # absence is one more cell to be replaced by: one that no query asks about.
-        absent = people.neighbours == "replace" and (queries.rows_may_leave or people.max_rows > 1)
         design: Design = fit(
-            np.pad(per_row(queries, W), ((0, 0), (0, int(absent)))),
+            _with_absence(queries),
             variance,
             neighbours=people.neighbours,
             refine=refine,
@@ -420,3 +455,22 @@ def _designed(
             certificate, lower=certificate.lower * rows, achieved=certificate.achieved * rows
         )
     return Plan(queries, executed.strategy, shape, refine, certificate, executed.moved)
+
+
+def _with_absence(queries: Queries) -> Floats:
+    """Return W, with a cell that no query asks about where a person may also be absent.
+
+    Under replace, absence is then one more cell to be replaced by, so that every column counts
+    on its own.
+    """
+    W, people = per_row(queries, queries.matrix), queries.people
+    absent = people.neighbours == "replace" and (queries.rows_may_leave or people.max_rows > 1)
+    return np.pad(W, ((0, 0), (0, int(absent))))
+
+
+def _replacing(name: str, W: Floats, variance: Floats) -> Design:
+    """Return a design at what it costs to replace a person; only fit is made for that."""
+    if name == "fit":
+        return fit(W, variance, neighbours="replace")
+    design = DESIGNS[name](W, variance)
+    return Design(design.name, design.W, design.c, design.A, neighbours="replace")
