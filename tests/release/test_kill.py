@@ -43,7 +43,7 @@ def release(plan, folder, **options):
     return plan.release([10, 20], ledger=folder / "b.db", out=folder / "out", **options)
 
 
-def killed_at(n, plan, folder):
+def killed_at(n, plan, folder, **options):
     """Run a release in a child that dies at its n-th moment; False when it outlived them all."""
     child = os.fork()
     if child == 0:
@@ -61,7 +61,7 @@ def killed_at(n, plan, folder):
 
         sys.setprofile(watch)
         try:
-            release(plan, folder)
+            release(plan, folder, **options)
         finally:
             os._exit(0)
     _, status = os.waitpid(child, 0)
@@ -133,6 +133,32 @@ def test_killed_at_every_moment(plan, tmp_path):
     # The sweep reached every state that there is between nothing and everything.
     assert set(found) == {"unpaid", "paid", "staged", "kept", "published"}, found
     assert sum(found.values()) > 100, found
+
+
+@pytest.mark.parametrize("before", ["staged", "unmarked", "kept"])
+def test_killed_again_at_every_moment_of_the_run_that_continues(plan, tmp_path, before):
+    states = set()
+    for n in range(1, 10_000):
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        ledger = Ledger.create(folder / "b.db", Budget(mu=plan.cost.mu))
+        first = plan.release([10, 20], ledger=ledger)
+        (run,) = (folder / "b.db.runs").iterdir()
+        # As a process leaves it that is killed before it keeps, between file and mark, or after.
+        for name in {"staged": ["measurement.json", "kept"], "unmarked": ["kept"]}.get(before, []):
+            (run / name).unlink()
+        if not killed_at(n, plan, folder, resume=1):
+            break
+        state = check(plan, folder)
+        states.add(state)
+        if before != "staged":
+            again = plan.release([10, 20], ledger=ledger, resume=1)
+            assert again.values.tolist() == first.values.tolist()
+            assert (run / "kept").exists()
+        assert len(ledger.history()) == 1
+    else:
+        raise AssertionError("the release never finished")
+    assert states == {"kept", "published"} | ({"staged"} if before == "staged" else set())
 
 
 def test_the_sweep_can_fail(plan, tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ import noiseshape as ns
 import noiseshape.release.measurement as door
 from noiseshape import Budget, BudgetExceeded, InvalidInput, Ledger, People, Queries, ReleaseFailed
 from noiseshape.errors import LedgerMissing
+from noiseshape.release.archive import sealed
 
 
 @pytest.fixture(scope="module")
@@ -101,10 +102,14 @@ class TestRefusalsSpendNothing:
         ([1, 2, 3, 4], {"ledger": None}, InvalidInput, "paid from a ledger"),
         ([1, 2, 3, 4], {"ledger": None, "unrecorded": True, "resume": 1}, InvalidInput, "resume"),
         ([1, 2, 3, 4], {"resume": 7}, InvalidInput, "no entry 7"),
+        ([1, 2, 3, 4], {"resume": True}, InvalidInput, "resume must be a whole number"),
+        ([[1], [2, 3]], {}, InvalidInput, "must hold integers"),
         ([1, 2, 3, 4], {"out": "."}, InvalidInput, "exists"),
         ([1, 2, 3, 4], {"out": "no/such/folder"}, InvalidInput, "cannot be made"),
         ([1, 2, 3, 4], {"out": "x" * 300}, InvalidInput, "cannot be made"),
         ([1, 2, 3, 4], {"out": "a\0b"}, InvalidInput, "cannot be made"),
+        ([1, 2, 3, 4], {"out": "x" * 215}, InvalidInput, "cannot be made"),
+        ([1, 2, 3, 4], {"ledger": "a\0b"}, ns.LedgerError, "no name of a file"),
         ([1, 2, 3, 4], {"ledger": 5}, InvalidInput, "must be a Ledger"),
         (np.ma.masked_array([1, 2, 3, 4], mask=[0, 0, 0, 1]), {}, InvalidInput, "masked"),
         ([1, 2, 3, 4], {"ledger": "none.db"}, LedgerMissing, "no ledger"),
@@ -250,10 +255,52 @@ class TestResuming:
 
         plan.release(Nested([1, 2, 3, 4]), ledger=ledger)
 
-    def test_a_staging_folder_that_cannot_be_made(self, plan, ledger):
+    @pytest.mark.parametrize("way", ["file", "link"])
+    def test_a_staging_folder_that_is_in_the_way_is_found_before_the_debit(self, plan, ledger, way):
+        root = ledger.path.with_name("budget.db.runs")
+        root.write_text("in the way") if way == "file" else root.symlink_to("no/such/folder")
+        with pytest.raises(InvalidInput, match=r"runs cannot be made .* Nothing was spent"):
+            plan.release([1, 2, 3, 4], ledger=ledger)
+        assert ledger.history() == ()
+
+    def test_a_staging_folder_that_cannot_be_made(self, plan, ledger, monkeypatch):
+        monkeypatch.setattr("noiseshape.release.run.usable", lambda root: None)
         ledger.path.with_name("budget.db.runs").write_text("in the way")
         with pytest.raises(ReleaseFailed, match=r"cannot be made .* entry 1 stands"):
             plan.release([1, 2, 3, 4], ledger=ledger)
+
+    def test_a_staging_folder_that_cannot_be_used(self, plan, ledger):
+        plan.release([1, 2, 3, 4], ledger=ledger)
+        (lock,) = ledger.path.with_name("budget.db.runs").glob("*/lock")
+        lock.unlink()
+        lock.mkdir()
+        with pytest.raises(ReleaseFailed, match=r"cannot be used \(.*resume=1 continues it"):
+            plan.release([1, 2, 3, 4], ledger=ledger, resume=1)
+
+    def test_a_measurement_whose_mark_was_not_reached_is_marked_when_it_is_shown(
+        self, plan, ledger
+    ):
+        """Killed between the two: who continues shows the measurement, so that it is the one."""
+        plan.release([1, 2, 3, 4], ledger=ledger)
+        (kept,) = ledger.path.with_name("budget.db.runs").glob("*/measurement.json")
+        kept.with_name("kept").unlink()
+        plan.release([1, 2, 3, 4], ledger=ledger, resume=1)
+        kept.unlink()
+        with pytest.raises(InvalidInput, match="is gone from its staging"):
+            plan.release([1, 2, 3, 4], ledger=ledger, resume=1)
+
+    def test_a_measurement_without_values_is_refused(self, plan, ledger):
+        plan.release([1, 2, 3, 4], ledger=ledger)
+        (kept,) = ledger.path.with_name("budget.db.runs").glob("*/measurement.json")
+        kept.write_text(sealed("measurement", 1, {"entry": kept.parent.name}))
+        with pytest.raises(InvalidInput, match="damaged"):
+            plan.release([1, 2, 3, 4], ledger=ledger, resume=1)
+
+    def test_a_plan_made_again_continues(self, plan, ledger):
+        with pytest.raises(ReleaseFailed):
+            plan.release(Broken(), ledger=ledger)
+        again = ns.plan(plan.queries)
+        assert again.release([1, 2, 3, 4], ledger=ledger, resume=1).stamp.number == 1
 
 
 def test_the_public_interface_takes_no_sampler_and_no_seed(plan):

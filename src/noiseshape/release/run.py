@@ -22,13 +22,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from .._checks import whole
 from ..errors import InvalidInput, ReleaseFailed
 from ..privacy.ledger import Charge, Entry, Ledger
 from .measurement import measure
 from .publication import publish, writable
 from .release import Release, Stamp
 from .source import Counts, Source
-from .staging import Staging
+from .staging import Staging, usable
 
 if TYPE_CHECKING:
     from ..strategies.exact import Integers
@@ -89,11 +90,13 @@ def run(
             "the ledger of this vintage, or make one that covers both without a vintage."
         )
     charge = _charge(plan, who, what)
+    root, resumed = runs_of(book.path), resume is not None
+    if not resumed:
+        usable(root)
     entry = book.debit(charge) if resume is None else _entry(book, resume, charge)
     stamp = Stamp(entry.number, entry.hash)
     # What staging refuses, it refuses before a row is read, in its own words. It is held to the
     # end, so that no two processes publish one entry at once.
-    root, resumed = runs_of(book.path), resume is not None
     with Staging(root, entry.number, entry.hash, resume=resumed) as staging:
         y = _measured_once(plan, source, staging, stamp)
         return _finish(Release(plan, y, stamp, entry.when), out)
@@ -160,6 +163,8 @@ def _check(
         raise InvalidInput("unrecorded=True is for a release without a ledger: leave one out.")
     if resume is not None and ledger is None:
         raise InvalidInput("resume continues the run of a ledger entry: name the ledger.")
+    if resume is not None:
+        whole("resume", resume)
     if out is not None:
         if not isinstance(out, (str, os.PathLike)):
             raise InvalidInput("out must be the path of a new folder.")

@@ -21,6 +21,22 @@ from ..strategies.exact import Integers
 FORMAT = 1
 
 
+def usable(root: Path) -> None:
+    """Refuse, while nothing is spent, a folder of runs that cannot be made or written in."""
+    there = os.path.lexists(root)
+    folder = root if there else root.parent
+    try:
+        if there and root.is_dir():
+            root.chmod(0o700)  # as it will be, and only its owner may
+        if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError
+    except OSError:
+        raise InvalidInput(
+            f"the private folder {root} cannot be made or written in: see to what is there, which "
+            "must be a folder of your own. Nothing was spent."
+        ) from None
+
+
 class Staging:
     """The folder of one ledger entry, held by one process at a time.
 
@@ -41,23 +57,10 @@ class Staging:
     def __enter__(self) -> Self:
         if not self.resume:
             self._make()
-        elif not self.path.is_dir():
-            raise InvalidInput(
-                f"the staging folder of ledger entry {self.number} is not there, so that nobody "
-                "can tell whether it was measured: restore that folder, or pay for a new release."
-            )
-        self._lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            # Released by the system when the process ends, however it ends.
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._lock)
-            raise InvalidInput(
-                f"another process is working on ledger entry {self.number}: wait until it ends."
-            ) from None
-        # Measured by a process that was killed before it could keep it: nobody was shown it.
-        for partial in self.path.glob(".*.partial"):
-            partial.unlink()
+            self._hold()
+        except OSError as error:
+            raise self._unusable(error) from None
         return self
 
     def _make(self) -> None:
@@ -71,6 +74,36 @@ class Staging:
                 f"the staging folder {self.path} cannot be made ({error.strerror}); ledger entry "
                 f"{self.number} stands, and nothing was measured for it."
             ) from None
+
+    def _hold(self) -> None:
+        if not self.path.is_dir():
+            raise InvalidInput(
+                f"the staging folder of ledger entry {self.number} is not there, so that nobody "
+                "can tell whether it was measured: restore that folder, or pay for a new release."
+            )
+        lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            # Released by the system when the process ends, however it ends.
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Measured by a process that was killed before it could keep it: nobody was shown it.
+            for partial in self.path.glob(".*.partial"):
+                partial.unlink()
+        except BlockingIOError:
+            os.close(lock)
+            raise InvalidInput(
+                f"another process is working on ledger entry {self.number}: wait until it ends."
+            ) from None
+        except BaseException:
+            os.close(lock)
+            raise
+        self._lock = lock
+
+    def _unusable(self, error: OSError) -> ReleaseFailed:
+        return ReleaseFailed(
+            f"the staging folder {self.path} cannot be used ({error.strerror}); ledger entry "
+            f"{self.number} stands: see to that folder, and resume={self.number} continues it, "
+            "without a new debit."
+        )
 
     def __exit__(
         self,
@@ -103,7 +136,13 @@ class Staging:
         content = unsealed("measurement", FORMAT, text, str(self.file))
         if content.get("entry") != self.path.name:
             raise InvalidInput(f"{self.file} belongs to another ledger entry: restore its own.")
-        return unpack(content["values"])
+        values = unpack(content.get("values"))
+        if not self.mark.exists():  # killed between the two; from now on it will be shown
+            try:
+                write_whole(self.mark, "", mode=0o600)
+            except OSError as error:
+                raise self._unusable(error) from None
+        return values
 
     def keep(self, values: Integers) -> None:
         """Keep a measurement: whole and durable, or not at all."""
