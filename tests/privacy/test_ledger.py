@@ -445,6 +445,12 @@ def test_a_missing_file_is_an_error_and_never_a_new_budget(path, ending):
     assert not path.exists()
 
 
+def test_what_no_file_can_be_called_is_said_so(path):
+    for make in (Ledger.open, lambda name: Ledger.create(name, Budget(mu=1.0))):
+        with pytest.raises(LedgerError, match="is no name of a file"):
+            make(f"{path}\0")
+
+
 def test_a_file_that_vanishes_as_it_is_opened_is_not_made(path, monkeypatch):
     monkeypatch.setattr(module, "_check_file", lambda path: None)  # it was there just now
     with pytest.raises(LedgerError, match="cannot be opened"):

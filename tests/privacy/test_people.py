@@ -16,6 +16,8 @@ def test_the_default_is_rows_added_or_removed():
     [
         ({"unit": ""}, "name of a column"),
         ({"unit": 3}, "name of a column"),
+        ({"unit": "two\nlines", "max_rows": 2}, "name of a column"),
+        ({"unit": "\ud800", "max_rows": 2}, "name of a column"),  # half a character: no text
         ({"max_rows": 2}, "max_rows must be 1"),
         ({"unit": "id", "max_rows": 0}, "at least 1"),
         ({"unit": "id", "max_rows": 1.5}, "whole number"),

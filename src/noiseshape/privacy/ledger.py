@@ -271,7 +271,7 @@ class Ledger:
             raise InvalidInput("a ledger needs a Budget, and people as People.")
         if vintage is not None:
             _line("vintage", vintage)
-        path = Path(path).absolute()
+        path = _named(path)
         genesis = _Genesis.new(budget, people, vintage)
         _claim(path)
         try:
@@ -290,7 +290,7 @@ class Ledger:
 
         A file that is missing, is not a ledger, or does not hold together is refused.
         """
-        path = Path(path).absolute()
+        path = _named(path)
         with _transaction(path, "DEFERRED") as connection:
             genesis, book = _audit(connection, path)
         return cls(path, genesis, book)
@@ -668,6 +668,12 @@ if hasattr(os, "register_at_fork"):
         after_in_parent=_ONE_AT_A_TIME.release,
         after_in_child=_ONE_AT_A_TIME.release,
     )
+
+
+def _named(path: str | os.PathLike[str]) -> Path:
+    if "\0" in os.fspath(path):
+        raise LedgerError(f"{os.fspath(path)!r} is no name of a file: it holds a null character.")
+    return Path(path).absolute()
 
 
 def _claim(path: Path) -> None:

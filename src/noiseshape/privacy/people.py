@@ -36,7 +36,7 @@ class People:
     neighbours: Neighbours = "add-remove"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.unit, str) or not self.unit:
+        if not isinstance(self.unit, str) or not self.unit or not self.unit.isprintable():
             raise InvalidInput('unit must be "rows" or the name of a column.')
         object.__setattr__(self, "max_rows", whole("max_rows", self.max_rows))
         if self.neighbours not in ("add-remove", "replace"):

@@ -25,8 +25,8 @@ def integers(name: str, values: ArrayLike) -> Integers:
     # As a plain array: a subclass may hide entries from checks and show them to products.
     try:
         array = np.asarray(values) if isinstance(values, np.ndarray) else _as_listed(values)
-    except ValueError:  # numpy's own words for lists of unlike lengths
-        raise InvalidInput(f"{name} must be one array of integers, got lists unlike.") from None
+    except ValueError:
+        raise InvalidInput(f"{name} must hold integers, in rows of equal length.") from None
     if is_masked(values):
         raise InvalidInput(f"{name} must not be masked: fill or drop what is hidden first.")
     if array.dtype.kind == "i":
