@@ -123,7 +123,7 @@ def test_only_integers_are_measured():
             measure(Diagonal([64.0, 64.0]), data, PLENTY)
     with pytest.raises(InvalidInput, match="2 cells"):
         measure(Diagonal([64.0, 64.0]), [1, 2, 3], PLENTY)
-    with pytest.raises(InvalidInput, match="lists unlike"):
+    with pytest.raises(InvalidInput, match="equal length"):
         measure(Diagonal([64.0, 64.0]), [[1], [1, 2]], PLENTY)
 
 

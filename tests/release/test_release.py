@@ -1,6 +1,7 @@
 """Releases: what is published is what the integers say, with errors that are true."""
 
 import json
+import os
 
 import numpy as np
 import pyarrow.parquet as parquet
@@ -155,6 +156,20 @@ class TestAnswers:
         hopeless = exact.ratio([1, 0, 0, 0], [0, 0, 1, 0])
         assert not np.isfinite([hopeless.low, hopeless.high]).all()
 
+    def test_ratios_have_simulated_intervals_too(self, exact):
+        share, drawn = (
+            exact.ratio([1, 0, 0, 0], {"halves": 1}, method=m) for m in ("fieller", "simulated")
+        )
+        assert drawn.method == "simulated"
+        assert (drawn.low, drawn.high) == pytest.approx((share.low, share.high), rel=1e-3)
+
+    def test_whatever_shows_an_interval_says_of_which_error(self, exact):
+        answer, share = exact.answer([1, 0, 0, 0]), exact.ratio([1, 0, 0, 0], {"halves": 1})
+        for shown in (answer, share, exact.table()):
+            assert "noise only" in str(shown)
+        assert "noise only" in repr(answer)
+        assert "noise only" in repr(share)
+
     def test_consistent_answers_are_nonnegative_whole_and_additive(self, plan):
         release = plan.release(np.zeros(4, dtype=int), unrecorded=True)
         mended = release.consistent(integer=True)
@@ -207,6 +222,10 @@ class TestFiles:
         assert said["plan sha256"] == plan.digest
         assert said["design"]["certificate"]["lower"] <= plan.cost.mu**2 * (1 + 1e-6)
         assert said["accuracy"]["errors are of"].startswith("noise only")
+        assert said["accuracy"]["intervals"].startswith("single 95% intervals, noise only")
+        ratios = plan.errors()["variance / target"]
+        worst = [e["greatest variance / target"] for e in said["accuracy"]["errors"]]
+        assert worst == [ratios[:4].max(), ratios[4:].max()]
 
     def test_nothing_in_the_files_is_a_true_value(self, tmp_path):
         """Nine digits that noise of 10^6 gives back once in a million runs must not appear."""
@@ -216,6 +235,11 @@ class TestFiles:
         for path in (tmp_path / "out").iterdir():
             content = path.read_bytes()
             assert not any(str(v).encode() in content for v in telltale)
+
+    def test_a_folder_by_any_name_that_the_system_takes(self, plan, tmp_path):
+        for name in ("\u00fc [x]*", "two\nlines", os.fsdecode(b"\xff"), "x" * 200):
+            release = plan.release(DATA, unrecorded=True, out=tmp_path / name)
+            assert Release.read(tmp_path / name).values.tolist() == release.values.tolist()
 
     def test_an_altered_release_is_refused(self, plan, tmp_path):
         plan.release(DATA, unrecorded=True, out=tmp_path / "out")

@@ -7,7 +7,7 @@ data, so it costs no privacy, and floats will do.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -182,6 +182,7 @@ def _product(factors: list[Floats], X: Floats) -> Floats:
 
 
 Kind = Literal["bounded", "complement", "everything"]
+Method = Literal["fieller", "simulated"]
 
 _SENTENCES = {
     "bounded": "{level:.4g} % interval {low:.6g} to {high:.6g}",
@@ -223,7 +224,7 @@ class RatioEstimate:
     level: float
     method: str = "fieller"
     excluded: tuple[float, float] | None = None
-    note: str = field(default=NOISE_ONLY, repr=False)
+    note: str = NOISE_ONLY
 
     def __contains__(self, ratio: float) -> bool:
         if self.excluded and self.excluded[0] < ratio < self.excluded[1]:
@@ -245,7 +246,7 @@ def ratio(
     covariance: float = 0.0,
     level: float = 0.95,
     *,
-    method: Literal["fieller", "simulated"] = "fieller",
+    method: Method = "fieller",
 ) -> RatioEstimate:
     """Return a / b with the ratios that the noise leaves possible.
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._checks import Floats
 from .._version import __version__
 from ..archive import digest, read_text, sealed, sync, unsealed, write_whole
 from ..errors import InvalidInput
@@ -31,6 +32,8 @@ FORMAT = 1
 # The deltas at which the provenance states epsilon; the curve tells it for any other.
 DELTAS = (1e-6, 1e-9, 1e-12)
 
+_PAID = 16  # digits of the entry's hash in the name of a folder that is being written
+
 
 def writable(out: str | os.PathLike[str]) -> None:
     """Refuse a folder that exists, or that cannot be made."""
@@ -38,7 +41,7 @@ def writable(out: str | os.PathLike[str]) -> None:
     if os.path.lexists(out):
         raise InvalidInput(f"{out} exists: a release is published in a new folder; name another.")
     try:
-        trial = _partial(out, "trial")
+        trial = _partial(out, "trial".ljust(_PAID, "-"))  # as long a name as it will be
         trial.mkdir()
         trial.rmdir()
     except (OSError, ValueError):
@@ -50,7 +53,7 @@ def writable(out: str | os.PathLike[str]) -> None:
 def publish(release: Release, out: str | os.PathLike[str]) -> None:
     """Write the folder beside its place, and rename it into it."""
     out = Path(out).absolute()
-    paid = "unrecorded" if release.stamp is None else release.stamp.hash[:16]
+    paid = "unrecorded" if release.stamp is None else release.stamp.hash[:_PAID]
     if release.stamp is not None:
         # Left by a process that was killed here: the entry's lock is held, so it is no other's.
         for left in out.parent.glob(f".{glob.escape(out.name)}.{paid}.*.partial"):
@@ -121,12 +124,14 @@ def provenance(release: Release) -> dict[str, Any]:
                     "query": query.name,
                     "answers": len(query.labels),
                     "greatest target stderr": float(np.sqrt(query.variance.max())),
-                    "greatest stderr": error,
+                    "greatest stderr": float(achieved.max() ** 0.5),
+                    "greatest variance / target": float((achieved / query.variance).max()),
                 }
-                for query, error in zip(asked.queries, _greatest_errors(release), strict=True)
+                for query, achieved in zip(asked.queries, _variances(release), strict=True)
             ],
             "targets met up to a factor of variance": plan.k,
             "errors are of": NOISE_ONLY,
+            "intervals": release.table().note,
         },
         "design": {
             "shape": plan.shape,
@@ -168,6 +173,6 @@ def _rows(release: Release) -> dict[str, Any]:
     return said
 
 
-def _greatest_errors(release: Release) -> list[float]:
+def _variances(release: Release) -> list[Floats]:
     ends = np.cumsum([len(query.labels) for query in release.plan.queries.queries])
-    return [float(part.max()) for part in np.split(release.stderr, ends[:-1])]
+    return np.split(release.plan.strategy.variance, ends[:-1])

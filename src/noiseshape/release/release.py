@@ -20,6 +20,7 @@ from .intervals import (
     DISPLAY,
     NOISE_ONLY,
     RELIABILITY,
+    Method,
     RatioEstimate,
     critical,
     display,
@@ -58,13 +59,14 @@ class Answer:
     low: float
     high: float
     level: float = 0.95
+    note: str = NOISE_ONLY
 
     def __str__(self) -> str:
         digits = max(0, 1 - int(np.floor(np.log10(self.stderr)))) if self.stderr > 0 else 6
         value, error, low, high = (
             f"{v:,.{digits}f}" for v in (self.value, self.stderr, self.low, self.high)
         )
-        return f"{value} +- {error} ({self.level:.0%} interval {low} to {high}; {NOISE_ONLY})"
+        return f"{value} +- {error} ({self.level:.0%} interval {low} to {high}; {self.note})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -269,12 +271,14 @@ class Release:
         denominator: ArrayLike | Combination,
         *,
         level: float = 0.95,
+        method: Method = "fieller",
     ) -> RatioEstimate:
-        """Return a proportion or mean, with an interval by Fieller's theorem."""
+        """Return a proportion or mean, with an interval by Fieller's theorem, or simulated."""
         asking = self._asking(np.vstack([self._row(numerator), self._row(denominator)]))
         a, b = asking.rebuild(self.values).tolist()
         covariance = asking.covariance()
-        return ratio(a, b, covariance[0, 0], covariance[1, 1], covariance[0, 1], level)
+        moments = covariance[0, 0], covariance[1, 1], covariance[0, 1]
+        return ratio(a, b, *moments, level, method=method)
 
     def consistent(
         self,

@@ -149,7 +149,8 @@ class Table:
         """Write one Parquet file; caption and note are in the schema's metadata."""
         import pyarrow.parquet as pq
 
-        pq.write_table(self.to_arrow(), str(path))
+        with open(path, "wb") as file:  # pyarrow takes no name that is not UTF-8
+            pq.write_table(self.to_arrow(), file)
 
     def to_arrow(self) -> pa.Table:
         """Return a ``pyarrow.Table``; caption and note are in its schema's metadata."""
