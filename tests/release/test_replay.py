@@ -10,7 +10,9 @@ import contextlib
 import csv
 import io
 import json
+import logging
 import traceback
+import warnings
 
 import numpy as np
 import pytest
@@ -51,12 +53,32 @@ class Source:
         return self._read(self.values) if self._read else self.values
 
 
+@contextlib.contextmanager
+def listening(said):
+    """Whatever is printed, warned or logged, at any level."""
+    handler, root = logging.StreamHandler(said), logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.NOTSET)
+    try:
+        with (
+            contextlib.redirect_stdout(said),
+            contextlib.redirect_stderr(said),
+            warnings.catch_warnings(record=True, action="always") as warned,
+        ):
+            yield
+    finally:
+        root.setLevel(level)
+        root.removeHandler(handler)
+    said.writelines(str(warning.message) for warning in warned)
+
+
 def seen(plan, source, folder):
     """Everything that an onlooker sees of one release."""
     folder.mkdir()
     said, raised = io.StringIO(), ""
     ledger = Ledger.create(folder / "b.db", Budget(mu=9.0))
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+    with listening(said):
         try:
             release = plan.release(source, ledger=ledger, out=folder / "out")
             said.write(repr(release))
@@ -129,6 +151,31 @@ def says(values):
 
 def test_a_planted_leak_in_what_is_printed_is_caught(plan, recorder, tmp_path):
     one, two = (seen(plan, Source(v, says), tmp_path / str(v[2])) for v in NEIGHBOURS[0])
+    assert one != two
+
+
+def warns(count):
+    warnings.warn(f"{count} people", stacklevel=1)
+
+
+def logs(count):
+    logging.getLogger("noiseshape").debug("%s people", count)
+
+
+@pytest.mark.parametrize("leak", [warns, logs])
+def test_a_planted_leak_in_what_is_warned_or_logged_is_caught(
+    plan, recorder, tmp_path, monkeypatch, leak
+):
+    import noiseshape.release.publication as publication
+
+    honest = publication.provenance
+
+    def leaky(release):
+        leak(int(release.answers[3]))  # exact: nothing was added
+        return honest(release)
+
+    monkeypatch.setattr(publication, "provenance", leaky)
+    one, two = (seen(plan, Source(v), tmp_path / str(v[2])) for v in NEIGHBOURS[0])
     assert one != two
 
 
