@@ -197,7 +197,7 @@ class Spec(_Part):
     impossible: list[str] = Field([], description="Conditions that nobody can meet.")
     table: str | None = Field(None, description="The custodian's name of the table.")
     vintage: str | None = Field(None, description="The custodian's name of this frozen data.")
-    people: PeopleSpec = PeopleSpec()
+    people: PeopleSpec | None = None
     queries: Annotated[list[QuerySpec], Len(1)]
     budget: BudgetSpec | None = Field(None, description="A ceiling.")
     prioritise: Literal["accuracy", "privacy"] = "accuracy"
@@ -208,7 +208,8 @@ class Spec(_Part):
         """Return the schema, people and queries; files are looked for beside the spec."""
         columns = {name: _domain(name, column, folder) for name, column in self.columns.items()}
         recodes = {name: made.recode(folder) for name, made in self.recodes.items()}
-        people = People(self.people.unit, self.people.max_rows, self.people.neighbours)
+        said = self.people
+        people = People() if said is None else People(said.unit, said.max_rows, said.neighbours)
         work = Workload(Schema(columns, recodes, self.impossible), people, table=self.table)
         for query in self.queries:
             query.ask(work, folder)
@@ -315,13 +316,15 @@ def _sentence(error: ValidationError, content: Any) -> str:
     """Return the first thing that is wrong, where it is, and what would be right."""
     # Of the members of a union, the one that got furthest is what was meant.
     first = max(error.errors(include_url=False), key=lambda e: (len(e["loc"]), e["type"] == _EXTRA))
-    path, model = [], content
+    path: list[str] = []
+    part_of = content
     for part in first["loc"]:
         # Names of union members are no part of the file.
-        if (isinstance(model, dict) and part in model) or (isinstance(model, list) and isinstance(part, int) and part < len(model)):
-            model = model[part]
-        elif first["type"] not in (_EXTRA, "missing") or part != first["loc"][-1]:
-            continue
+        try:
+            part_of = part_of[part]
+        except (TypeError, KeyError, IndexError):
+            if first["type"] not in (_EXTRA, "missing") or part != first["loc"][-1]:
+                continue
         path.append(f"{part + 1}" if isinstance(part, int) else str(part))
     where = ", ".join(path)
     if first["type"] == _EXTRA:

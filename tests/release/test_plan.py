@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import noiseshape as ns
-from noiseshape import Budget, BudgetExceeded, InvalidInput, People, Plan, Queries
-from noiseshape.release import archive
+from noiseshape import Budget, BudgetExceeded, InvalidInput, People, Plan, Queries, archive
 from noiseshape.archive import sealed
 from noiseshape.release.plan import plan_digest
 from noiseshape.sampling import rounded_variance

@@ -10,8 +10,8 @@ import pytest
 import noiseshape as ns
 import noiseshape.release.measurement as door
 from noiseshape import Budget, BudgetExceeded, InvalidInput, Ledger, People, Queries, ReleaseFailed
+from noiseshape.archive import sealed
 from noiseshape.errors import LedgerMissing
-from noiseshape.release.archive import sealed
 
 
 @pytest.fixture(scope="module")
