@@ -1,4 +1,4 @@
-"""The command line: the custodian's ledger.
+"""The command line: from a spec and a file to published numbers, and the custodian's ledger.
 
 Exit codes: 0 done; 2 the input is at fault; 3 the budget does not allow it; 1 ours.
 """
@@ -6,6 +6,7 @@ Exit codes: 0 done; 2 the input is at fault; 3 the budget does not allow it; 1 o
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,11 +14,18 @@ from typing import Annotated, Any
 
 import typer
 
+from . import spec as specs
+from ._progress import progress
 from ._version import __version__
-from .errors import BudgetExceeded, NoiseshapeError
+from .errors import BudgetExceeded, InvalidInput, NoiseshapeError, ReleaseFailed
 from .privacy import Budget, Ledger, People
-from .release.publication import published
+from .release import Plan, Release
+from .release import plan as designed
+from .release.publication import published, writable
 from .release.table import Table
+from .tables.check import WARNING
+from .tables.check import check as looked_at
+from .tables.opening import opened
 
 app = typer.Typer(
     name="noiseshape",
@@ -37,11 +45,29 @@ Delta = Annotated[float, typer.Option(help="The delta at which epsilons are show
 @contextmanager
 def _plainly() -> Iterator[None]:
     """Turn what Noiseshape refuses into one sentence and an exit code."""
+    ours = ""
     try:
         yield
+        return
+    except ReleaseFailed as error:
+        typer.echo(f"noiseshape: {error}", err=True)
+        code = 1
     except NoiseshapeError as error:
         typer.echo(f"noiseshape: {error}", err=True)
-        raise typer.Exit(3 if isinstance(error, BudgetExceeded) else 2) from None
+        code = 3 if isinstance(error, BudgetExceeded) else 2
+    except (typer.Exit, typer.Abort):
+        raise
+    except Exception as error:
+        # Its words may quote anything: only its kind and place are told.
+        where = error.__traceback__
+        while where is not None and where.tb_next is not None:
+            where = where.tb_next
+        line = "" if where is None else f" at {Path(where.tb_frame.f_code.co_filename).name}"
+        line += "" if where is None else f", line {where.tb_lineno}"
+        ours, code = f"{type(error).__name__}{line}", 1
+    if ours:
+        typer.echo(f"noiseshape: a fault of ours, {ours}: please report it.", err=True)
+    raise typer.Exit(code)
 
 
 @app.callback(invoke_without_command=True)
@@ -52,6 +78,263 @@ def main(
     if version:
         typer.echo(__version__)
         raise typer.Exit
+
+
+SpecFile = Annotated[Path, typer.Argument(help="The spec, in YAML.", show_default=False)]
+Out = Annotated[Path | None, typer.Option(help="Folder to publish in; it must not exist.")]
+
+
+@app.command()
+def init(
+    data: Annotated[str, typer.Argument(help="Parquet or CSV; a pattern in quotes for many.")],
+    out: Annotated[Path | None, typer.Option(help="File to write, not only print.")] = None,
+) -> None:
+    """Begin a spec from the names and declared types of columns; no row is read.
+
+    Example: noiseshape init census.parquet --out spec.yaml
+    """
+    with _plainly():
+        place = data if out is None else os.path.relpath(data, out.parent)
+        text = specs.begun(place, opened(data).kinds())
+        if out is None:
+            typer.echo(text, nl=False)
+            return
+        try:
+            with out.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            raise InvalidInput(f"{out} exists: name another file.") from None
+        except OSError:
+            raise InvalidInput(f"{out} cannot be written: name a file in a folder.") from None
+        typer.echo(f"{out} written: fill in its domains and targets, then noiseshape plan {out}.")
+
+
+@app.command()
+def plan(
+    spec: SpecFile,
+    save: Annotated[Path | None, typer.Option(help="File to keep the plan in.")] = None,
+    every: Annotated[bool, typer.Option(help="Every answer, not one line a query.")] = False,
+    delta: Delta = 1e-9,
+    as_json: AsJson = False,
+) -> None:
+    """Say what a spec costs and how accurate each answer will be; no data is touched.
+
+    Example: noiseshape plan spec.yaml --save plan.json
+    """
+    with _plainly():
+        made = _planned(spec)
+        if save is not None:
+            made.save(save)
+        if as_json:
+            typer.echo(json.dumps(_plan_facts(made, delta), indent=2))
+            return
+        for line in _plan_lines(made, delta):
+            typer.echo(line)
+        typer.echo("")
+        typer.echo(made.errors() if every else _errors_by_query(made))
+        if save is not None:
+            typer.echo(f"Kept in {save}.")
+
+
+@app.command()
+def release(
+    spec: Annotated[Path, typer.Argument(help="The spec, or a plan that was saved.")],
+    data: Annotated[str | None, typer.Option(help="The rows: Parquet or CSV.")] = None,
+    out: Out = None,
+    ledger: Annotated[Path | None, typer.Option(help="The ledger that pays.")] = None,
+    unrecorded: Annotated[bool, typer.Option(help="Release without a ledger, and say so.")] = False,
+    who: Annotated[str, typer.Option(help="Who releases, for the ledger's history.")] = "",
+    what: Annotated[str, typer.Option(help="What is released, for the ledger's history.")] = "",
+    vintage: Annotated[str | None, typer.Option(help="The data's vintage, to be checked.")] = None,
+    resume: Annotated[
+        int | None, typer.Option(help="Ledger entry of an interrupted run to continue.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Debit the ledger, count the rows, add exact noise, and publish a folder.
+
+    Example: noiseshape release spec.yaml --data census.parquet --out published --ledger budget.db
+    """
+    with _plainly():
+        if out is None:
+            raise InvalidInput("name a new folder to publish in: --out published.")
+        writable(out)
+        asked = None if spec.suffix == ".json" else specs.read(spec)
+        rows = data or (asked.data if asked is not None else None)
+        if rows is None:
+            raise InvalidInput("name the rows: --data census.parquet, or data: in the spec.")
+        if data is None and asked is not None:
+            rows = str(spec.parent / rows)
+        opened(rows)  # what cannot be read is found before a plan is made
+        made = _planned(spec)
+        with progress("Counting rows and adding noise"):
+            given = made.release(
+                rows,
+                ledger=ledger,
+                out=out,
+                who=who,
+                what=what or f"{spec.name}",
+                vintage=vintage or (asked.vintage if asked is not None else None),
+                unrecorded=unrecorded,
+                resume=resume,
+            )
+        if as_json:
+            typer.echo(json.dumps(_release_facts(given, out), indent=2))
+            return
+        typer.echo(given.table())
+        typer.echo("")
+        typer.echo(f"Published in {out}: {', '.join(_files(out))}.")
+        if ledger is not None:
+            typer.echo(f"Paid by {ledger}: {Ledger.open(ledger).remaining()}.")
+
+
+@app.command()
+def check(
+    spec: SpecFile,
+    data: Annotated[
+        str | None, typer.Option(help="Look at these rows too: for the custodian's eyes only.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check a spec; with --data, tell the custodian which values do not fit it.
+
+    Example: noiseshape check spec.yaml --data census.parquet
+    """
+    with _plainly():
+        asked = specs.read(spec)
+        work = asked.workload(spec.parent)
+        if data is None:
+            queries = work.compiled()
+            if as_json:
+                facts = {"answers": len(queries.names), "cells": len(queries.cells)}
+                typer.echo(json.dumps(facts))
+                return
+            typer.echo(f"{spec} holds together: {queries}.")
+            for name, policy in work.schema.policies().items():
+                typer.echo(f"  {name}: {policy}.")
+            return
+        with progress("Looking at the rows"):
+            rows, columns = looked_at(opened(data), work.schema, work.people)
+        if as_json:
+            typer.echo(json.dumps({"warning": WARNING, "rows": rows, "columns": columns}, indent=2))
+            return
+        typer.echo(WARNING)
+        typer.echo(f"{rows:,} rows.")
+        for column in columns:
+            counts = [f"{k} {v:,}" for k, v in column.items() if k != "column"]
+            typer.echo(f"  {column['column']}: {', '.join(counts)}.")
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="Folder of a published release.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show what a published folder holds: privacy, accuracy, answers.
+
+    Example: noiseshape report published
+    """
+    with _plainly():
+        given = published(folder)
+        if as_json:
+            typer.echo(json.dumps(_release_facts(given, folder), indent=2))
+            return
+        for line in _plan_lines(given.plan, 1e-9):
+            typer.echo(line)
+        paid = "no ledger" if given.stamp is None else f"ledger entry {given.stamp.number}"
+        typer.echo(f"Released {given.when}, paid by {paid}.")
+        typer.echo("")
+        typer.echo(_errors_by_query(given.plan))
+        typer.echo("")
+        typer.echo(given.table())
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of a spec, for editors that check and complete while you type.
+
+    Example: noiseshape schema > spec.schema.json
+    """
+    typer.echo(json.dumps(specs.json_schema(), indent=2))
+
+
+def _planned(path: Path) -> Plan:
+    """Return the plan that was saved, or the one that a spec asks for."""
+    if path.suffix == ".json":
+        return Plan.load(path)
+    asked = specs.read(path)
+    work = asked.workload(path.parent)
+    with progress("Designing the noise") as watch:
+        return designed(
+            work,
+            shape=asked.shape,
+            budget=asked.ceiling(),
+            prioritise=asked.prioritise,
+            progress=lambda state: watch(f"gap {state.gap:.1e}"),
+        )
+
+
+def _plan_lines(made: Plan, delta: float) -> Iterator[str]:
+    people, cost = made.queries.people, made.cost
+    person = "one row" if people.unit == "rows" else f"up to {people.max_rows} rows of one person"
+    change = "is there or not" if people.neighbours == "add-remove" else "has other values"
+    yield f"{len(made.queries.names):,} answers; privacy for whether {person} {change}."
+    yield (
+        f"Cost: epsilon {cost.epsilon(delta):.6g} at delta {delta:g}; rho {cost.rho:.6g}; "
+        f"mu {cost.mu:.6g}."
+    )
+    if made.certificate is not None and made.shape == "fit":
+        least = made.certificate.lower**0.5
+        yield f"No Gaussian noise meets these targets at less than mu {least:.6g}."
+    if abs(made.k - 1) > 0.01:
+        yield f"Every variance is at most {made.k:.6g} times its target."
+    if made.queries.layout is not None:
+        for name, policy in made.queries.layout.schema.policies().items():
+            yield f"  {name}: {policy}."
+
+
+def _errors_by_query(made: Plan) -> Table:
+    errors = made.errors()
+    names = [query.name for query in made.queries.queries]
+    each = {n: [row for row in errors.rows() if row["query"] == n] for n in names}
+    columns: dict[str, Any] = {
+        "query": tuple(names),
+        "answers": [len(each[n]) for n in names],
+        "target stderr": [max(row["target"] for row in each[n]) for n in names],
+        "stderr": [max(row["stderr"] for row in each[n]) for n in names],
+        "variance / target": [max(row["variance / target"] for row in each[n]) for n in names],
+    }
+    return Table(columns, note="the greatest of each query; of the noise only")
+
+
+def _plan_facts(made: Plan, delta: float) -> dict[str, Any]:
+    return {
+        "answers": len(made.queries.names),
+        "cells": len(made.queries.cells),
+        "cost": {
+            "mu": made.cost.mu,
+            "rho": made.cost.rho,
+            "epsilon": made.cost.epsilon(delta),
+            "delta": delta,
+        },
+        "least mu": None if made.certificate is None else made.certificate.lower**0.5,
+        "k": made.k,
+        "plan": made.digest,
+        "errors": list(made.errors().rows()),
+    }
+
+
+def _release_facts(given: Release, folder: Path) -> dict[str, Any]:
+    return {
+        "folder": str(folder),
+        "files": _files(folder),
+        "ledger entry": None if given.stamp is None else given.stamp.number,
+        "answers": list(given.table().rows()),
+    }
+
+
+def _files(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
 
 
 @ledger.command()

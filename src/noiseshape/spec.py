@@ -5,9 +5,10 @@ Nothing in a spec comes from the data: domains, bounds and targets are public kn
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -256,6 +257,68 @@ def parsed(text: str, name: str = "the spec") -> Spec:
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of a spec, for editors."""
     return Spec.model_json_schema(by_alias=True) | {"title": "Noiseshape spec"}
+
+
+def begun(data: str, kinds: Mapping[str, str | None]) -> str:
+    """Return a spec to be filled in, from the names and declared types of columns.
+
+    It holds no domain: those come from public knowledge, never from the data, so that whoever
+    fills it in must know them. As it stands it is refused.
+    """
+    lines = [_HEAD.format(data=_quoted(data))]
+    for name, kind in kinds.items():
+        if kind is None:
+            lines.append(f"  # {_quoted(name)} has a type that cannot be counted by.")
+            continue
+        holds, domain = _DOMAINS[kind]
+        lines.append(f"  {_quoted(name)}: {domain}   # holds {holds}")
+    return "\n".join(lines) + _TAIL
+
+
+_HEAD = """\
+# What is released, about whom, how accurately. Delete the columns that you do not need.
+#
+# DOMAINS MUST COME FROM PUBLIC KNOWLEDGE (a questionnaire, a code book, a law), NEVER FROM THE
+# DATA: a bound or a category that is learnt from the rows tells of the people in them.
+#
+#   integers: [0, 99]        categories: [F, M]        bins: [0, 20, 40, 100]
+#   booleans: true           dates: ["2000", "2024"], by: year | month
+#   outside: drop | clamp | other      what becomes of a value outside the domain
+#   missing: own-cell | drop           what becomes of a missing one
+#
+# noiseshape schema prints a JSON Schema for your editor; noiseshape check SPEC reads this file.
+data: {data}
+# table: persons             # a name, if releases about this frozen table shall add cell by cell
+# vintage: survey 2026, frozen 2026-10-01
+people: {{unit: rows}}        # or {{unit: ID_COLUMN, max_rows: 3, neighbours: replace}}
+schema:"""
+_TAIL = """
+# recodes:
+#   band: {of: AGE, ranges: {minor: [0, 17], adult: [18, 64], old: [65, 99]}}
+# impossible: ["AGE < 15 and MARRIED"]
+queries:                     # each with one target: variance, stderr, margin (95 %) or cv
+  - {name: everybody, total: true, stderr: FILL_IN}
+# - {name: pyramid, marginal: [SEX, AGE], stderr: 20}
+# - {name: up to age, prefixes: AGE, by: [SEX], stderr: 15}
+# - {name: bands, ranges: {AGE: [[0, 17], [18, 64], [65, 99]]}, margin: 10}
+# - {name: long hours, where: "AGE >= 18 and HOURS > 40", by: SEX, variance: 25}
+# - {name: income, sum: INCOME, by: band, stderr: 100000}
+# budget: {epsilon: 2.0, delta: 1e-9}    # a ceiling: what the targets need is spent, and no more
+# prioritise: accuracy                   # or privacy: scale all targets to spend the budget
+"""
+_DOMAINS = {
+    "integer": ("whole numbers", "{integers: [FILL, IN]}"),
+    "real": ("numbers", "{bins: FILL_IN}"),
+    "text": ("text", "{categories: FILL_IN}"),
+    "truth": ("true and false", "{booleans: true}"),
+    "date": ("dates", "{dates: FILL_IN, by: year}"),
+}
+
+
+def _quoted(text: str) -> str:
+    """Return a text as YAML holds it: in quotes where it would be anything else without."""
+    plain = re.fullmatch(r"[A-Za-z_][\w./-]*", text) and isinstance(yaml.load(text, _Loader), str)
+    return text if plain else json.dumps(text, ensure_ascii=False)
 
 
 class _Loader(yaml.SafeLoader):

@@ -113,9 +113,15 @@ class Schema:
         if not isinstance(columns, Mapping) or not columns:
             raise InvalidInput("a schema needs columns: a name for each, and its domain.")
         declared = {_name(n): _domain(n, d) for n, d in columns.items()}
-        lowered = [n.lower() for n in (*declared, *(recodes or {}))]
-        if len(set(lowered)) != len(lowered):
-            raise InvalidInput("names of columns and recodes must differ in more than their case.")
+        lowered = [n.lower() for n in declared]
+        twice = [n for n in declared if lowered.count(n.lower()) > 1]
+        if twice:
+            raise InvalidInput(
+                f"columns must differ in more than their case, and {' and '.join(twice)} do not: "
+                "rename one in the data."
+            )
+        if both := [n for n in recodes or {} if n in declared]:
+            raise InvalidInput(f"{both[0]} is a column and a recode: give the recode another name.")
         for name, made in (recodes or {}).items():
             if not isinstance(made, Recode):
                 raise InvalidInput(f"{_name(name)} must be recode(column, ...).")

@@ -440,3 +440,50 @@ def _listed(pairs: Sequence[tuple[int | str, int]], v: str, outside: str, sql: D
     half = len(pairs) // 2
     low, high = (_listed(part, v, outside, sql) for part in (pairs[:half], pairs[half:]))
     return f"CASE WHEN {v} < {sql.literal(pairs[half][0])} THEN {low} ELSE {high} END"
+
+
+def checking(
+    schema: Schema,
+    people: People,
+    kinds: Mapping[str, Kind | None],
+    source: str,
+    sql: Dialect,
+) -> str:
+    """Return the statement of ``noiseshape check``: rows, then three counts for each column.
+
+    Missing as the file has it; missing or unreadable; outside. Every domain must have the cells
+    "other" and "missing". With a person's id: rows without it, then rows and people beyond
+    ``max_rows``.
+    """
+    reader = _Counting(Layout(schema, ()), people, kinds, source, sql)
+    values, told = [], ["count(*)"]
+    for i, (name, domain) in enumerate(schema.columns.items()):
+        assert domain.other is not None
+        assert domain.absent is not None
+        values += [
+            f"CASE WHEN {sql.name(name)} IS NULL THEN 1 ELSE 0 END AS m{i}",
+            f"{reader._value(name, domain)} AS v{i}",
+        ]
+        steps = Steps([0, domain.other, domain.absent], [0, 1, 2])
+        code = reader._code(name, f"v{i}", steps)
+        told += [
+            f"sum(m{i})",
+            f"sum(CASE WHEN {code} = 2 THEN 1 ELSE 0 END)",
+            f"sum(CASE WHEN {code} = 1 THEN 1 ELSE 0 END)",
+        ]
+    counted = f"SELECT {', '.join(told)} FROM (SELECT {', '.join(values)} FROM {source}) AS given"
+    if people.unit == "rows":
+        return counted
+    unit = _text(sql.name(people.unit), kinds[people.unit], sql)
+    persons = (
+        f"SELECT person, count(*) AS n FROM (SELECT {unit} AS person FROM {source}) AS named "
+        "GROUP BY person"
+    )
+    most = people.max_rows
+    beyond = (
+        "SELECT sum(CASE WHEN person IS NULL THEN n ELSE 0 END) AS p1, "
+        f"sum(CASE WHEN person IS NOT NULL AND n > {most} THEN n - {most} ELSE 0 END) AS p2, "
+        f"sum(CASE WHEN person IS NOT NULL AND n > {most} THEN 1 ELSE 0 END) AS p3 "
+        f"FROM ({persons}) AS counted"
+    )
+    return f"SELECT * FROM ({counted}) AS columns_ CROSS JOIN ({beyond}) AS persons_"
