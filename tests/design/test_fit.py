@@ -181,6 +181,13 @@ class TestEveryDesign:
     def test_one_query_costs_its_largest_entry(self):
         assert fit([[3.0, -5.0, 1.0]], 2.0).alpha == pytest.approx(25 / 2)
 
+    @pytest.mark.parametrize("seed", [2898, 4156, 4519])
+    def test_one_query_of_two_like_cells(self, seed):
+        # At these nothing couples the multipliers, and Newton's matrix is empty.
+        rng = np.random.default_rng(seed)
+        W = rng.standard_normal((1, rng.integers(1, 5)))
+        check(fit(W * 10 ** rng.uniform(-3, 3, W.shape[1]), 1.0), 1e-3)
+
     def test_untouched_cells_cost_nothing(self):
         design = fit([[1.0, 0, 1], [0, 0, 1]], 1.0)
         assert design.profile[1] == design.p[1] == 0

@@ -147,6 +147,8 @@ def _own_curvature(Z: Floats, terms: list[Floats]) -> Floats:
 
 def _factored(Z: Floats, terms: list[Floats], signs: Floats, diagonal: Floats) -> Solver | None:
     """Return what solves ``(D Q D + ..) x = right`` with this diagonal, by Cholesky."""
+    if not len(Z):  # every multiplier is loose
+        return lambda right: right
     Q = _curvature(Z, terms)
     scale = 1 / np.sqrt(diagonal)  # to unit diagonal, whatever the precision
     scaled = (scale * signs).astype(Z.dtype)
