@@ -271,6 +271,11 @@ class TestProgress:
         with pytest.raises(NotConverged, match=r"The gap is .* after 3 iterations, and 1e-06"):
             fit(*prefixes(16), gap=1e-6, max_iterations=3)
 
+    def test_rounding_is_not_called_a_gap_reached(self):
+        hilbert = 1 / (1 + np.arange(12)[:, None] + np.arange(12))
+        with pytest.raises(NotConverged, match=r"asked for \(rounding keeps"):
+            fit(hilbert, 1.0, neighbours="replace")
+
     def test_or_is_labelled(self):
         design = fit(*prefixes(16), gap=1e-6, max_iterations=3, on_gap="label")
         assert design.certificate.gap > 1e-6

@@ -23,6 +23,30 @@ def test_a_level_that_does_not_converge_is_left_out_and_told(monkeypatch):
     assert certificate.reason.endswith("refined to level 1: the next did not converge")
 
 
+def test_more_levels_than_ten_are_left_out_and_told():
+    certificate = fit(np.eye(12), np.arange(1, 13.0), refine=True).certificate
+    assert len(certificate.levels) == 10
+    assert certificate.reason.endswith("refined to level 10: there are more")
+
+
+@pytest.mark.parametrize("gap", [1e-6, 1e-7])
+def test_a_smaller_gap_is_reached_too(gap):
+    W, c = np.tril(np.ones((6, 6))), np.array([6.1, 3.2, 1.3, 1.1, 7.5, 8.3])
+    certificate = fit(W, c, refine=True, gap=gap).certificate
+    assert certificate.gap <= gap
+    assert len(certificate.levels) == 2
+
+
+def test_levels_of_high_prices_are_certified():
+    # The caps here are worth up to a thousand million times what they cap.
+    rng = np.random.default_rng(8)
+    d = rng.integers(3, 30)
+    W = rng.integers(0, 2, (rng.integers(3, 60), d)).astype(float)
+    certificate = fit(W, 10 ** rng.uniform(-1.5, 1.5, len(W)), refine=True).certificate
+    assert certificate.reason.endswith("; profile refined")
+    assert sum(level.cells for level in certificate.levels) == d
+
+
 def test_two_cells():
     design = fit(np.eye(2), [1, 4], refine=True)
     np.testing.assert_allclose(design.profile, [1, 0.25], rtol=1e-5)

@@ -20,7 +20,7 @@ from .refine import refined
 from .solve import Problem, Watch, solve
 
 SMALLEST_GAP = 1e-8
-# The first level of a refined design: its cap is that much too high for the others.
+# The first level of a refined design, at most: its cap is that much too high for the others.
 FIRST_GAP = 1e-6
 MAX_ITERATIONS = 500
 TOTAL = "total of weighted variances times mu^2"
@@ -177,7 +177,9 @@ def _certified(
     else:
         q, factor = weights * c / (weights @ c), float(weights @ c)
         problem = Problem(space.people, space.queries, q=q)
-    iterations, wanted = 0, 0.85 * min(options.gap, FIRST_GAP if options.refine else 1.0)
+    iterations, wanted = 0, 0.85 * options.gap
+    if options.refine:  # caps take half of the gap
+        wanted = min(wanted / 4, FIRST_GAP)
     levels: tuple[Level, ...] = ()
     for _ in range(3):
         solution = solve(
@@ -192,7 +194,7 @@ def _certified(
         p, q = solution.p / solution.p.sum(), solution.q / solution.q.sum()
         lower = lower_bound(reduced.W, reduced.c, p, q, neighbours, products=not space.paired)
         if options.refine:
-            solution, levels = refined(space, solution, options.max_iterations)
+            solution, levels = refined(space, solution, options.gap, options.max_iterations)
         A = space.strategy(solution.Ti, spare=options.gap / 10)
         full_p, full_q = reduced.expand_p(p, paired=space.paired), reduced.expand_q(q)
         design = Design(name, W, c, A, full_p, full_q, None, neighbours).meeting_targets()
@@ -208,7 +210,10 @@ def _certified(
         wanted /= 4
         if certificate.gap <= options.gap or iterations >= options.max_iterations:
             break
-    return design, iterations, solution.reason
+    reason = solution.reason
+    if certificate.gap > options.gap:
+        reason = reason.replace("gap reached", "rounding keeps the verified bounds apart")
+    return design, iterations, reason
 
 
 def _free(

@@ -18,12 +18,13 @@ from .solve import Problem, Solution, solve
 MOST_LEVELS = 10
 # Each level is certified to this; a level that is not ends the refinement at the one before.
 LEVEL_GAP = 1e-5
-# Caps are loosened by this share, which keeps the next level feasible whatever rounding does.
+# Caps are loosened by this share, or half the gap, which keeps the next level feasible whatever
+# rounding does.
 LOOSENED = 3e-6
 
 
 def refined(
-    space: Coordinates, solution: Solution, max_iterations: int
+    space: Coordinates, solution: Solution, gap: float, max_iterations: int
 ) -> tuple[Solution, tuple[Level, ...]]:
     """Return the solution with the smallest sorted profile, and its levels.
 
@@ -34,19 +35,25 @@ def refined(
     ----------
     space, solution
         The workload's coordinates and the solved first level.
+    gap
+        What the levels together may add to the cost.
     max_iterations
         For each level.
     """
+    loosened = min(LOOSENED, gap / 2)
     caps = np.full(space.people.n, np.inf)
     levels: list[Level] = []
     while True:
         free = np.isinf(caps)
         tight = _tight(solution, free)
         levels.append(Level(solution.achieved, solution.lower, int(tight.sum())))
-        caps[tight] = max(solution.achieved, solution.lower) * (1 + LOOSENED)
+        caps[tight] = max(solution.achieved, solution.lower) * (1 + loosened)
         free &= ~tight
-        if not free.any() or len(levels) == MOST_LEVELS:
+        if not free.any():
             solution.reason += "; profile refined"
+            return solution, tuple(levels)
+        if len(levels) == MOST_LEVELS:
+            solution.reason += f"; profile refined to level {MOST_LEVELS}: there are more"
             return solution, tuple(levels)
         following = solve(
             Problem(space.people, space.queries, caps=caps.copy(), ceiling=levels[-1].cost),

@@ -27,7 +27,7 @@ FINISH = 0.1
 ROUNDING = 1e-11
 
 # Caps may be exceeded by this share: they are levels that were themselves found to a gap.
-CAP_TOLERANCE = 1e-9
+CAP_TOLERANCE = 1e-8
 
 
 @dataclass(frozen=True)
@@ -115,12 +115,19 @@ class Solution:
         """Relative distance between the bounds (with caps, either may be the larger by a hair)."""
         return abs(self.achieved / self.lower - 1) if self.lower > 0 else np.inf
 
-    def see(self, state: State, lower: float, achieved: float) -> None:
-        """Keep what is better in ``state`` than anything before it."""
+    def see(self, state: State, lower: float, achieved: float, *, together: bool) -> None:
+        """Keep what is better in ``state`` than anything before it; both bounds or none together.
+
+        With caps only bounds of one state compare: prices of 1e6 turn what one state exceeds its
+        caps by into a value that none within them achieves.
+        """
         self.iterations += 1
-        if lower > self.lower:
+        tighter, cheaper = lower > self.lower, achieved < self.achieved
+        if together:
+            tighter = cheaper = lower > 0 and abs(achieved / lower - 1) < self.gap
+        if tighter:
             self.lower, self.p, self.q = lower, state.p, state.q
-        if achieved < self.achieved:
+        if cheaper:
             self.achieved, self.Ti, self.g = achieved, state.Ti, state.g
 
 
@@ -148,7 +155,8 @@ def solve(
     slacks: Floats | None = None
     failed = False
     while state is not None:
-        solution.see(state, *problem.bounds(state))
+        lower, achieved = problem.bounds(state)
+        solution.see(state, lower, achieved, together=problem.caps is not None)
         if progress is not None:
             progress(
                 Progress(
@@ -165,10 +173,12 @@ def solve(
         if solution.iterations >= max_iterations:
             solution.reason = f"stopped after {max_iterations} iterations"
             return solution
-        if solution.lower > problem.ceiling * (1 + gap):
+        if lower > problem.ceiling * (1 + gap):
             break
         if warm == 0 or (solution.gap <= near and not failed):
-            stepped = _newton(problem, program, state, slacks, gap * max(solution.lower, 0.0))
+            stepped = _newton(
+                problem, program, state, slacks, gap * max(lower, solution.lower, 0.0)
+            )
             if stepped is not None:
                 state, slacks = stepped
                 continue
