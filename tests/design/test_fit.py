@@ -245,6 +245,17 @@ class TestReplace:
     def test_an_untouched_cell_is_a_neighbour(self):
         assert fit([[2.0, 0.0]], 1.0, neighbours="replace").alpha == pytest.approx(4)
 
+    @pytest.mark.parametrize("scale", [1e-12, 1e12])
+    def test_the_total_is_free_at_any_scale(self, scale):
+        c = scale * np.array([1.0, 2, 3])
+        check(fit([[0, 1], [1, 1], [2, 1]], c, neighbours="replace"), 1e-3)
+
+    def test_cells_of_very_different_weight(self):
+        rng = np.random.default_rng(13)
+        W, c = random_workload(13, spread=2)
+        W = W * 10 ** rng.uniform(-5, 5, W.shape[1])
+        check(fit(W, c, neighbours="replace"), 1e-3)
+
     def test_beyond_256_cells_it_is_labelled(self):
         W, c = range_queries(300, 40, np.random.default_rng(0))
         W[0] = np.arange(300) / 300  # unlike columns, which do not merge

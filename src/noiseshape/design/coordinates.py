@@ -62,8 +62,8 @@ class Coordinates:
     def strategy(self, Ti: Floats, spare: float) -> Floats:
         """Return ``A = T^-1 B`` (k, d) on all cells.
 
-        Where the number of people is free, a row measures it so well that it adds at most the
-        share ``spare`` to any variance.
+        Where the number of people is free, a row measures it so well that it adds at most
+        ``spare`` to any variance over its target.
         """
         A = Ti.T if self.B is None else Ti.T @ self.B
         if np.any(self.total):
@@ -110,17 +110,21 @@ def _plain(V: Floats) -> Vectors:
 
 
 def _paired(reduced: Reduced, W: Floats, c: Floats) -> Coordinates:
-    """Coordinates under replace: only differences of columns matter, so take the last one off."""
-    last = W[:, -1]
-    differences = W[:, :-1] - last[:, None]
+    """Coordinates under replace: only differences of columns matter, so take the least one off.
+
+    A larger one would leave its rounding in the others.
+    """
+    at = int(np.linalg.norm(W, axis=0).argmin())
+    least = W[:, at]
+    differences = np.delete(W, at, axis=1) - least[:, None]
     chosen, X = spanning_columns(differences)
     L, B = differences[:, chosen], _on_cells(chosen, X)
-    points = np.vstack([B.T, np.zeros(len(B))])
-    # W = L (B, 0) + last 1^T: what of ``last`` L does not span needs the number of people.
-    shift = sl.lstsq(L, last, check_finite=False)[0] if L.size else np.zeros(len(B))
-    total = last - L @ shift
-    if np.linalg.norm(total) <= RANK_TOLERANCE * len(last) * np.linalg.norm(W):
-        total = np.zeros(len(last))
+    points = np.insert(B.T, at, 0.0, axis=0)
+    # W = L (B, 0) + least 1^T: what of ``least`` L does not span needs the number of people.
+    shift = sl.lstsq(L, least, check_finite=False)[0] if L.size else np.zeros(len(B))
+    total = least - L @ shift
+    if np.linalg.norm(total) <= RANK_TOLERANCE * len(least) * np.linalg.norm(W):
+        total = np.zeros(len(least))
     basis = points.T + shift[:, None]
     return Coordinates(reduced, Pairs(points), Vectors(L, c), basis, total / np.sqrt(c))
 

@@ -195,7 +195,8 @@ def _certified(
         lower = lower_bound(reduced.W, reduced.c, p, q, neighbours, products=not space.paired)
         if options.refine:
             solution, levels = refined(space, solution, options.gap, options.max_iterations)
-        A = space.strategy(solution.Ti, spare=options.gap / 10)
+        largest_h = solution.achieved / solution.g.max()
+        A = space.strategy(solution.Ti, spare=options.gap / 10 * largest_h)
         full_p, full_q = reduced.expand_p(p, paired=space.paired), reduced.expand_q(q)
         design = Design(name, W, c, A, full_p, full_q, None, neighbours).meeting_targets()
         error = 1.0 if weights is None else float(weights @ design.variances)
