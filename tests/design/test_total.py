@@ -55,6 +55,15 @@ def test_targets_set_the_scale_only(seed):
     assert one.certificate.achieved == pytest.approx(two.certificate.achieved, rel=2e-6)
 
 
+@pytest.mark.parametrize("unit", [1e-6, 1e3, 1e10])
+@pytest.mark.parametrize("gap", [1e-3, 1e-6])
+def test_units_do_not_matter(unit, gap):
+    W = np.tril(np.ones((8, 8)))
+    design = total(unit * W, 1.0, gap=gap)
+    assert design.mu == pytest.approx(unit * total(W, 1.0, gap=gap).mu, rel=1e-3)
+    assert design.certificate.iterations < 20
+
+
 def test_repeated_queries_count_as_often_as_they_are_asked():
     W = np.array([[1.0, 0], [0, 1]])
     twice = total(W[[0, 0, 1]], 1.0, gap=1e-7)

@@ -176,9 +176,9 @@ def solve(
         if lower > problem.ceiling * (1 + gap):
             break
         if warm == 0 or (solution.gap <= near and not failed):
-            stepped = _newton(
-                problem, program, state, slacks, gap * max(lower, solution.lower, 0.0)
-            )
+            # The program's own optimum: that of t, or with q fixed of t + q.h = 2 F.
+            value = max(lower, solution.lower, 0.0) if problem.q is None else state.F
+            stepped = _newton(problem, program, state, slacks, gap * value)
             if stepped is not None:
                 state, slacks = stepped
                 continue
