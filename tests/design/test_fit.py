@@ -308,6 +308,9 @@ class TestBadInput:
             (np.eye(2), "small", "variance must be an array of real numbers"),
             ([[1, np.nan]], 1, "W must be finite: 1 of 2"),
             (np.ones(3), 1, r"got shape \(3,\)"),
+            (np.diag([1, 1e-70]), 1, r"1 of 2 are not \(the first is query 1\): use other units"),
+            (np.eye(2), 1e-100, "2 of 2 are not"),
+            (np.eye(2), 1e200, "2 of 2 are not"),
             (np.ones((0, 3)), 1, r"got shape \(0, 3\)"),
         ],
     )
@@ -333,6 +336,16 @@ class TestBadInput:
     def test_options(self, options, message):
         with pytest.raises(InvalidInput, match=message):
             fit(np.eye(2), 1.0, **options)
+
+    @pytest.mark.parametrize("scale", [1e-14, 1e14])
+    @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+    @pytest.mark.filterwarnings("error")
+    def test_short_of_the_limits_all_is_well(self, scale, neighbours):
+        check(fit(scale * np.tril(np.ones((8, 8))), 1.0, neighbours=neighbours), 1e-3)
+
+    def test_a_basis_is_checked_under_replace_too(self):
+        with pytest.raises(InvalidInput, match="L B misses W by"):
+            fit(np.eye(2), 1.0, basis=[[1.0, 0.0]], neighbours="replace")
 
     def test_a_basis_of_more_than_the_workload(self):
         with pytest.raises(InvalidInput, match="basis has 2 rows for a workload of rank 1"):

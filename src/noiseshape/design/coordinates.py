@@ -80,15 +80,18 @@ def coordinates(
     basis: Floats | None = None,
     every_query: bool = False,
 ) -> Coordinates:
-    """Reduce ``W`` and find a basis: an orthonormal one of its rows unless one is given."""
+    """Reduce ``W`` and find a basis: an orthonormal one of its rows unless one is given.
+
+    Pairs of cells are in coordinates of their own: a given basis is then only checked.
+    """
     reduced = reduce(W, c, neighbours, every_query=every_query)
+    B = None if basis is None else _checked(basis, reduced.full)[:, reduced.representatives]
     paired = neighbours == "replace" and len(reduced.representatives) <= MOST_PAIRED
     W, c = reduced.W, reduced.c
     none = np.zeros(len(c))
     if paired:
         return _paired(reduced, W, c)
-    if basis is not None:
-        B = _checked(basis, reduced.full)[:, reduced.representatives]
+    if B is not None:
         return Coordinates(reduced, _plain(B.T.copy()), Vectors(_solved(W, B), c), B, none)
     chosen, X = spanning_columns(W)
     k, d = len(chosen), W.shape[1]

@@ -23,6 +23,9 @@ SMALLEST_GAP = 1e-8
 # The first level of a refined design, at most: its cap is that much too high for the others.
 FIRST_GAP = 1e-6
 MAX_ITERATIONS = 500
+# Powers of ten that a query's greatest entry, and its ratio to a target standard deviation, may
+# span: beyond, squares and products of single precision overflow.
+LARGEST_SIZE, LARGEST_RATIO = 15, 15
 TOTAL = "total of weighted variances times mu^2"
 OnGap = Literal["raise", "label"]
 
@@ -261,6 +264,17 @@ def workload(W: ArrayLike, variance: ArrayLike) -> tuple[Floats, Floats]:
         raise InvalidInput(
             f"A query must touch some cell: {len(zero)} of {m} are all zeros (the first is query "
             f"{zero[0]}): leave them out, their answer is 0."
+        )
+    sizes = np.maximum(queries.max(axis=1), -queries.min(axis=1))
+    tame = (np.abs(np.log10(sizes)) < LARGEST_SIZE) & (
+        np.abs(np.log10(sizes) - np.log10(c) / 2) < LARGEST_RATIO
+    )
+    wild = np.flatnonzero(~tame)
+    if len(wild):
+        raise InvalidInput(
+            f"A query's greatest entry must be within 1e+-{LARGEST_SIZE} of 1, and within "
+            f"1e+-{LARGEST_RATIO} of its target standard deviation: {len(wild)} of {m} are not "
+            f"(the first is query {wild[0]}): use other units."
         )
     queries.flags.writeable = c.flags.writeable = False
     return queries, c
