@@ -69,6 +69,22 @@ def test_products_of_cell_weights_bound_replace_too(seed):
     assert bound == pytest.approx(lower_bound(W, c, p[i] * p[j], q, "replace"), rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.parametrize("rest", [1e-3, 1e-11, 1e-13, 1e-15])
+def test_products_bound_from_below_where_one_cell_has_nearly_all_the_weight(rest):
+    W = np.random.default_rng(0).standard_normal((5, 4))
+    p, q = np.array([1, rest, rest / 3, rest / 7]), np.ones(5)
+    i, j = pairs(4)
+    plain = lower_bound(W, np.ones(5), p[i] * p[j], q, "replace")
+    assert 0 <= lower_bound(W, np.ones(5), p, q, "replace", products=True) <= plain * (1 + 1e-12)
+
+
+def test_products_of_one_cell_bound_nothing():
+    assert (
+        lower_bound(np.ones((1, 1)), np.ones(1), np.ones(1), np.ones(1), "replace", products=True)
+        == 0
+    )
+
+
 @quietly
 @given(seeds, st.floats(1e-6, 1e6))
 def test_scale_of_weights_does_not_matter(seed, factor):

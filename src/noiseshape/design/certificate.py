@@ -140,7 +140,9 @@ def lower_bound(
         K *= root
         size = float(np.linalg.norm(K))
         K -= np.outer(K @ root, root)
-        p_sum = (1 - float(root**2 @ root**2)) / 2
+        p_sum = _pair_sum(root**2)
+        if not p_sum:
+            return 0.0
     else:
         E = _pair_root(p, W.shape[1])
         size *= float(np.linalg.norm(E))
@@ -149,6 +151,16 @@ def lower_bound(
     allowance = 8 * max(K.shape) * np.sqrt(len(values)) * EPS * size
     F = max(float(values.sum()) - allowance, 0.0)
     return float(F**2 / (p_sum * q_sum) * (1 - 1e-14))
+
+
+def _pair_sum(share: Floats) -> float:
+    """Return ``sum over i < j of share_i share_j``, shares of one.
+
+    Half of ``1 - sum share^2`` has no digits where one cell has nearly all.
+    """
+    others, top = 1 - share, share.argmax()
+    others[top] = np.delete(share, top).sum()
+    return float(share @ others) / 2
 
 
 def _pair_root(p: Floats, d: int) -> Floats:
