@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._checks import Floats, floats, positive
+from .._checks import Floats, floats, positive, whole
 from .._memory import free_memory
 from ..errors import InvalidInput, NotConverged, TooLarge
 from .certificate import COST, Certificate, Level, Neighbours, lower_bound
@@ -115,8 +115,7 @@ class Options:
                 "refine orders the costs of single cells, which 'replace' does not have: "
                 "refine for 'add-remove', or leave it out."
             )
-        if not self.max_iterations >= 1:
-            raise InvalidInput(f"max_iterations must be at least 1, got {self.max_iterations}.")
+        whole("max_iterations", self.max_iterations)
 
 
 def designed(
@@ -243,7 +242,10 @@ def workload(W: ArrayLike, variance: ArrayLike) -> tuple[Floats, Floats]:
 
     What a design would need in memory is checked before anything is copied.
     """
-    shape = np.shape(W)
+    try:
+        shape = np.shape(W)
+    except ValueError:
+        raise InvalidInput("W must be a matrix: its rows differ in length.") from None
     if len(shape) != 2 or 0 in shape:
         raise InvalidInput(f"W must be a matrix with a query in each row, got shape {shape}.")
     _check_memory(*shape)
