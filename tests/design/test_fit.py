@@ -136,6 +136,12 @@ class TestOracle:
         # Clarabel is good to 1e-4 where the optimum is not attained (a free total under replace)
         assert design.alpha == pytest.approx(least_cost(W, c, neighbours), rel=3e-4, abs=3e-5)
 
+    @settings(deadline=None, derandomize=True, max_examples=20)
+    @given(seeds)
+    def test_agrees_up_to_rank_16(self, seed):
+        W, c = random_workload(seed, most=16)
+        assert fit(W, c, gap=1e-6).alpha == pytest.approx(least_cost(W, c), rel=1e-5)
+
     @pytest.mark.parametrize("seed", range(3))
     def test_agrees_at_rank_16(self, seed):
         W, c = range_queries(16, 40, np.random.default_rng(seed))
