@@ -1,8 +1,10 @@
-"""The main job on real data: the population pyramid of the United States, 2019, released.
+"""The main job on real data, twice: from counts, and from a file of people.
 
-Counts by single year of age and sex come with the package. What is asked of them, and how
-accurately, is below; the design finds the least privacy that gives it, proves that, draws the
-noise exactly, and pays from a ledger.
+The population pyramid of the United States, 2019: counts by single year of age and sex, which
+come with the package. And a survey: 7,634 people of the American Community Survey, from a spec
+(examples/survey.yaml) and a file to published tables. What is asked, and how accurately, is
+public; the design finds the least privacy that gives it, proves that, draws the noise exactly,
+and pays from a ledger.
 
 Run: python examples/demo.py [folder]
 """
@@ -12,13 +14,15 @@ from __future__ import annotations
 import csv
 import shutil
 import sys
-from importlib.resources import files
+from importlib.resources import as_file, files
 from pathlib import Path
 
 import numpy as np
 
 import noiseshape as ns
+from noiseshape import spec as specs
 
+SPEC = Path(__file__).parent / "survey.yaml"
 SEXES = ["male", "female"]
 BANDS = {"0-17": (0, 17), "18-64": (18, 64), "65+": (65, 85)}
 
@@ -63,7 +67,42 @@ def main(folder: str = "out") -> None:
     out = Path(folder) / "demo"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
+    drawn = population(out / "population")
+    survey(out / "survey")
+    print("\nWritten:")
+    for path in sorted(out.rglob("*")):
+        if path.is_file() and "budget.db" not in path.parts[-1] and ".runs" not in str(path):
+            print(f"  {path}")
+    for name in ("population", "survey"):
+        print(f"  {out / name / 'budget.db'} (the ledger, with its private staging folder beside it)")
+    if not drawn:
+        print("(No picture: pip install altair vl-convert-python to have one.)")
 
+
+def survey(out: Path) -> None:
+    """Release tables of the survey: from a spec and a file to published numbers."""
+    out.mkdir()
+    spec = specs.read(SPEC)
+    work = spec.workload(SPEC.parent)
+    plan = ns.plan(work, budget=spec.ceiling())
+    print(f"\n{work}\n{plan}")
+    plan.save(out / "plan.json")
+    ledger = ns.Ledger.create(
+        out / "budget.db", ns.Budget(epsilon=4.0, delta=1e-9), vintage=spec.vintage
+    )
+    # The file's rows are read once, after the debit, by the embedded engine.
+    with as_file(files("noiseshape").joinpath("data/ma2019.csv.gz")) as data:
+        release = plan.release(data, ledger=ledger, out=out / "release", what="survey tables")
+    print(f"epsilon at delta 1e-9: {plan.cost.epsilon(1e-9):.4f} of 4 spent\n")
+    print(release.table())
+    print()
+    print(release.mean("PINCP", by="sex"))
+    print(f"\nPeople under 30, which nobody asked for: {release.answer('AGEP < 30')}")
+
+
+def population(out: Path) -> bool:
+    """Release the population pyramid; return whether its picture could be drawn."""
+    out.mkdir()
     cells, people = counts()
     queries = asked(cells)
     plan = ns.plan(queries)
@@ -87,15 +126,7 @@ def main(folder: str = "out") -> None:
         f"epsilon at delta 1e-9: {plan.cost.epsilon(1e-9):.4f} spent of 1; {ledger.remaining()}\n"
     )
     print(release.table())
-    drawn = _draw(release, out / "pyramid.svg")
-
-    print("\nWritten:")
-    for path in sorted(out.rglob("*")):
-        if path.is_file() and "budget.db" not in path.parts[-1] and ".runs" not in str(path):
-            print(f"  {path}")
-    print(f"  {out / 'budget.db'} (the ledger, with its private staging folder beside it)")
-    if not drawn:
-        print("(No picture: pip install altair vl-convert-python to have one.)")
+    return _draw(release, out / "pyramid.svg")
 
 
 def _draw(release: ns.Release, path: Path) -> bool:
