@@ -74,7 +74,7 @@ def main(folder: str = "out") -> None:
         if path.is_file() and "budget.db" not in path.parts[-1] and ".runs" not in str(path):
             print(f"  {path}")
     for name in ("population", "survey"):
-        print(f"  {out / name / 'budget.db'} (the ledger, with its private staging folder beside it)")
+        print(f"  {out / name / 'budget.db'} (the ledger; its private staging folder beside it)")
     if not drawn:
         print("(No picture: pip install altair vl-convert-python to have one.)")
 

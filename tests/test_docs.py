@@ -4,6 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
+import typer
+
+from noiseshape.cli import app
+from noiseshape.spec import parsed
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -26,6 +30,30 @@ def test_python_blocks_run(path, tmp_path, monkeypatch):
 def test_links_lead_somewhere(path):
     for target in LINK.findall(path.read_text()):
         assert (path.parent / target).exists(), target
+
+
+SPECS = [
+    (path, text)
+    for path in DOCUMENTS
+    for text in re.findall(r"^```yaml\n(.*?)^```", path.read_text(), re.MULTILINE | re.DOTALL)
+]
+
+
+@pytest.mark.parametrize(("path", "text"), SPECS, ids=[p.name for p, _ in SPECS])
+def test_specs_can_be_read(path, text):
+    assert parsed(text, path.name).queries
+
+
+def commands():
+    group = typer.main.get_command(app)
+    for name, command in group.commands.items():
+        subs = getattr(command, "commands", None)
+        yield from [name] if subs is None else [f"{name} {sub}" for sub in subs]
+
+
+@pytest.mark.parametrize("command", sorted(commands()))
+def test_every_command_is_documented(command):
+    assert f"noiseshape {command} " in (ROOT / "docs/commands.md").read_text()
 
 
 def test_there_are_examples_to_run():
