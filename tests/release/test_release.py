@@ -209,7 +209,9 @@ class TestFiles:
         release.write(tmp_path / "out")
         table = parquet.read_table(tmp_path / "out" / "answers.parquet")
         lines = (tmp_path / "out" / "answers.csv").read_text().splitlines()
-        assert lines[0] == "query,cell,value,stderr,low,high"
+        assert lines[0] == "query,cell,value,stderr,low,high,interval"
+        assert all(line.endswith(",95 %; noise only: not sampling or non-response error")
+                   for line in lines[1:])  # fmt: skip
         assert [float(line.split(",")[2]) for line in lines[1:]] == table["value"].to_pylist()
         assert table["value"].to_pylist() == release.answers.tolist()
 

@@ -234,3 +234,19 @@ def test_noise_near_the_grid_gets_a_finer_grid():
     check_unbiased(fine, None, np.eye(2))
     with pytest.raises(InvalidInput, match="at most 2"):
         strategy.scaled(1e30)
+
+
+def test_differences_beyond_the_exact_ones_are_bounded_by_rounding_alone(monkeypatch):
+    """Against the exact maximum, over rows whose columns nearly cancel too."""
+    rng = np.random.default_rng(5)
+    for scale in (10, 10**9):
+        rows = rng.integers(-scale, scale, (6, 300)) + scale * 50
+        sigma = rng.uniform(64, 1e6, 6)
+        exact = Dense(rows, sigma, rows.astype(float)).greatest_difference()
+        with monkeypatch.context() as patched:
+            patched.setattr("noiseshape.strategies.dense.PAIRS", 100)
+            bound = Dense(rows, sigma, rows.astype(float)).cost(People(neighbours="replace"))
+        assert exact <= bound.mu_squared <= exact * (1 + Fraction(1, 10**9))
+        # Not the bound from the profile, which is far off for columns that nearly cancel.
+        profile = Dense(rows, sigma, rows.astype(float)).profile()
+        assert bound.mu_squared < profile.replace_bound() / 10

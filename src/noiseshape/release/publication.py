@@ -23,11 +23,14 @@ from .._version import __version__
 from ..archive import digest, read_text, sealed, sync, unsealed, write_whole
 from ..errors import InvalidInput
 from .intervals import NOISE_ONLY
+from .table import Table
 
 if TYPE_CHECKING:
     from .release import Release
 
 FORMAT = 1
+
+INTERVAL = f"95 %; {NOISE_ONLY}"
 
 # The deltas at which the provenance states epsilon; the curve tells it for any other.
 DELTAS = (1e-6, 1e-9, 1e-12)
@@ -62,6 +65,8 @@ def publish(release: Release, out: str | os.PathLike[str]) -> None:
     partial.mkdir()
     try:
         table = release.table()
+        # A CSV file keeps no note: what its intervals are of goes with every one of them.
+        table = Table({**table.data, "interval": (INTERVAL,) * len(table)}, note=table.note)
         table.to_csv(partial / "answers.csv")
         table.to_parquet(partial / "answers.parquet")
         text = json.dumps(provenance(release), indent=2, ensure_ascii=False) + "\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -17,7 +18,7 @@ from ..errors import InvalidInput, NotSpanned
 from ..privacy import Profile
 from .exact import Integers, integers, magnitude, product, shifted, squares
 from .sigma import LEAST, PREFERRED, scaled, scales, weights
-from .strategy import Strategy, exact_integers
+from .strategy import PAIRS, Strategy, exact_integers
 
 # A query is spanned when the measured rows give it exactly, or, as doubles have it, to this
 # share of its own greatest entry: a workload may have to move that far to fit an integer basis.
@@ -172,9 +173,14 @@ class Dense(Strategy):
         return self._inverse.project(floats("workload", workload, ndim=2))
 
     def greatest_difference(self) -> Fraction:
-        """Return the greatest squared distance of two columns of A, exactly."""
+        """Return the greatest squared distance of two columns of A.
+
+        Exactly up to ``PAIRS`` columns; beyond, a bound above it by rounding of doubles alone.
+        """
         units, exponent = weights(self.sigma)
         reached = self.reached
+        if reached.shape[1] > PAIRS:
+            return min(self._difference_bound(units, exponent), self.profile().replace_bound())
         columns = fmpz_mat([[int(v) for v in column] for column in reached.T.tolist()])
         weighted = [
             [int(v) * w for v in row] for row, w in zip(reached.tolist(), units, strict=True)
@@ -187,6 +193,30 @@ class Dense(Strategy):
             other = lengths[start : start + _BLOCK]
             greatest = max(greatest, int((lengths[:, None] + other - 2 * inner).max()))
         return Fraction(greatest, 1 << exponent)
+
+    @cached_property
+    def _replaced(self) -> Fraction:
+        return self.greatest_difference()
+
+    def _difference_bound(self, units: list[int], exponent: int) -> Fraction:
+        """Return a rational above every squared distance of two columns of A.
+
+        Distances come from doubles, n_i + n_j - 2 v_i . v_j, with v the columns of A. An inner
+        product of k terms errs by at most (k + 2) u of the product of lengths, u = 2^-53, and the
+        entries by 4 u; lengths likewise: in all less than 4 (k + 16) u times the greatest length
+        squared.
+        """
+        roots = [math.sqrt(Fraction(w, 1 << exponent)) for w in units]
+        V = np.asarray(self.reached, dtype=np.float64) * np.array(roots)[:, None]
+        lengths = np.einsum("ij,ij->j", V, V)
+        greatest = 0.0
+        for start in range(0, V.shape[1], _BLOCK):
+            block = slice(start, start + _BLOCK)
+            inner = V[:, block].T @ V
+            greatest = max(greatest, (lengths[block, None] + lengths - 2 * inner).max())
+        # The profile's greatest entry is exact, and so the margin is no estimate.
+        margin = 4 * (len(V) + 16) * Fraction(1, 1 << 53) * self.profile().greatest
+        return Fraction(greatest) + margin
 
     def covariance(self) -> Floats:
         """Return the covariance of the answers, shape (m, m)."""

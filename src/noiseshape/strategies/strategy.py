@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from .dense import Dense
 
 # Pairs of columns are compared exactly up to this many cells (16 M pairs, under a minute);
-# beyond, a bound from the profile holds.
+# beyond, a bound above them by rounding alone where the matrix is written out, and a bound from the
+# profile where it is not.
 PAIRS = 4096
 
 # Rounding of the rebuilt answers, in standard errors; exceeded, nothing is answered.
@@ -127,7 +128,8 @@ class Strategy(ABC):
         Formal Guarantees:
           ``add-remove``: mu = k max_i ||a_i||. ``replace``: mu = k max over i, j of
           ||a_i - a_j|| (k > 1, or rows that may leave: and of ||a_i||), exactly for up to
-          4,096 cells; beyond, an upper bound from the profile.
+          4,096 cells; beyond, rounded up by less than 1e-11 of the profile's greatest entry for
+          a matrix that is written out, and an upper bound from the profile for others.
         """
         people = people or People()
         if people.neighbours == "add-remove":
