@@ -198,7 +198,7 @@ class Dense(Strategy):
     def _replaced(self) -> Fraction:
         return self.greatest_difference()
 
-    def _difference_bound(self, units: list[int], exponent: int) -> Fraction:
+    def _difference_bound(self, units: Integers, exponent: int) -> Fraction:
         """Return a rational above every squared distance of two columns of A.
 
         Distances come from doubles, n_i + n_j - 2 v_i . v_j, with v the columns of A. An inner
