@@ -16,6 +16,7 @@ from scipy.linalg import qr, solve_triangular
 from .._checks import Floats, floats
 from ..errors import InvalidInput, NotSpanned
 from ..privacy import Profile
+from .changes import Changes, check_size
 from .exact import Integers, integers, magnitude, product, shifted, squares
 from .sigma import LEAST, PREFERRED, scaled, scales, weights
 from .strategy import PAIRS, Strategy, exact_integers
@@ -51,6 +52,8 @@ class Dense(Strategy):
         that are not negative and sum to 1. None: the unit vectors, one cell each. Costs,
         profiles and differences are then of A~ reach, exact at its columns and greatest there,
         since a length is convex.
+    changes
+        Any other set of what one row can contribute.
 
     Examples
     --------
@@ -64,6 +67,7 @@ class Dense(Strategy):
     sigma: Floats
     workload: Floats
     reach: Integers | None = None
+    changes: Changes | None = None
 
     def __post_init__(self) -> None:
         rows = integers("the strategy's rows", self.rows)
@@ -95,6 +99,7 @@ class Dense(Strategy):
                 )
             reach.setflags(write=False)
             object.__setattr__(self, "reach", reach)
+        check_size(self.changes, rows.shape[1])
         self._check_span()
 
     def _check_span(self) -> None:
@@ -245,7 +250,7 @@ class Dense(Strategy):
     def _twin(self, **changes: Floats) -> Dense:
         """Return a copy with changed fields, and nothing derived from them."""
         twin = copy.copy(self)
-        fields = ("rows", "sigma", "workload", "reach")
+        fields = ("rows", "sigma", "workload", "reach", "changes")
         vars(twin).clear()
         vars(twin).update({name: getattr(self, name) for name in fields} | changes)
         return twin

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._checks import Floats
 from ..errors import InvalidInput
 from ..privacy import Profile
+from .changes import Changes, check_size
 from .dense import Dense
 from .exact import Integers
 from .sigma import scaled, scales, weights
@@ -26,6 +27,8 @@ class Diagonal(Strategy):
     ----------
     sigma : shape (d,)
         Noise scale of each cell, at least 1.
+    changes
+        What one row can contribute, where that is more than one cell.
 
     Examples
     --------
@@ -35,12 +38,14 @@ class Diagonal(Strategy):
     """
 
     sigma: Floats
+    changes: Changes | None = None
 
     def __post_init__(self) -> None:
         size = np.size(self.sigma)
         if not size:
             raise InvalidInput("a diagonal strategy needs at least one cell.")
         object.__setattr__(self, "sigma", scales(np.ravel(self.sigma), size))
+        check_size(self.changes, size)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -78,7 +83,7 @@ class Diagonal(Strategy):
     def densify(self) -> Dense:
         """Return the identity written out."""
         identity = np.eye(len(self.sigma))
-        return Dense(identity.astype(np.int64), self.sigma, identity)
+        return Dense(identity.astype(np.int64), self.sigma, identity, changes=self.changes)
 
     def scaled(self, factor: float, *, up: bool = True) -> Diagonal:
         """Return the same shape with every sigma multiplied by ``factor``."""

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._checks import Floats
 from ..errors import InvalidInput
 from ..privacy import Profile
+from .changes import Changes, check_size
 from .dense import Dense
 from .exact import Integers, integers, product
 from .sigma import outer_up
@@ -40,13 +41,16 @@ class Kronecker(Strategy):
 
     factors: tuple[Dense, ...]
     sigma: Floats
+    changes: Changes | None = None
 
-    def __init__(self, factors: Sequence[Strategy]) -> None:
+    def __init__(self, factors: Sequence[Strategy], changes: Changes | None = None) -> None:
         if not factors:
             raise InvalidInput("a product needs at least one factor.")
         dense = tuple(factor.densify() for factor in factors)
         object.__setattr__(self, "factors", dense)
         object.__setattr__(self, "sigma", outer_up(*(factor.sigma for factor in dense)))
+        object.__setattr__(self, "changes", changes)
+        check_size(changes, self.shape[1])
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -81,12 +85,13 @@ class Kronecker(Strategy):
     def densify(self) -> Dense:
         """Return the product written out."""
         rows = reduce(_exact_kron, [f.rows for f in self.factors])
-        return Dense(rows, self.sigma, _kron([f.workload for f in self.factors]))
+        workload = _kron([f.workload for f in self.factors])
+        return Dense(rows, self.sigma, workload, changes=self.changes)
 
     def scaled(self, factor: float, *, up: bool = True) -> Kronecker:
         """Return the same shape with every sigma multiplied by ``factor`` (in the first factor)."""
         first, *rest = self.factors
-        return Kronecker([first.scaled(factor, up=up), *rest])
+        return Kronecker([first.scaled(factor, up=up), *rest], self.changes)
 
     def _approximate(self, r: Floats) -> Floats:
         return _along_axes(self._inverses, r, np.matmul)

@@ -24,6 +24,8 @@ from ..sampling import rounded_variance
 from .exact import Integers, difference, integers, nearest, shifted
 
 if TYPE_CHECKING:
+    from ..privacy.people import Neighbours
+    from .changes import Changes
     from .dense import Dense
 
 # Pairs of columns are compared exactly up to this many cells (16 M pairs, under a minute);
@@ -41,6 +43,9 @@ class Strategy(ABC):
     A strategy of shape (k, d) measures k integer combinations of d cells; its workload asks m
     questions. Every member can ``densify``, and passes one conformance kit against that.
     """
+
+    changes: Changes | None
+    """What one row can contribute, where that is not one cell (or, in a ``Dense``, a ``reach``)."""
 
     sigma: Floats
     """Noise scale of each row, shape (k,): doubles, taken as the dyadic rationals they are."""
@@ -132,13 +137,16 @@ class Strategy(ABC):
           a matrix that is written out, and an upper bound from the profile for others.
         """
         people = people or People()
-        if people.neighbours == "add-remove":
-            square = self.profile().greatest
-        else:
-            square = self._replaced
-            if people.max_rows > 1 or rows_may_leave:
-                square = max(square, self.profile().greatest)
+        square = self.cost_of_one(people.neighbours)
+        if people.neighbours == "replace" and (people.max_rows > 1 or rows_may_leave):
+            square = max(square, self.cost_of_one("add-remove"))
         return Cost(people.max_rows**2 * square, people.neighbours)
+
+    def cost_of_one(self, neighbours: Neighbours) -> Fraction:
+        """Return mu^2 of one row that is added or removed, or replaced by another."""
+        if self.changes is not None:
+            return self.changes.square(self, neighbours)
+        return self.profile().greatest if neighbours == "add-remove" else self._replaced
 
     @cached_property
     def _replaced(self) -> Fraction:
