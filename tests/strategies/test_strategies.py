@@ -201,16 +201,16 @@ class TestSloppyInverse:
 
     @pytest.mark.parametrize("share", [0.9, 1.1])
     def test_it_takes_more_steps(self, share, monkeypatch):
-        plain = Dense._approximate
-        monkeypatch.setattr(Dense, "_approximate", lambda self, r: share * plain(self, r))
+        plain = Dense._approximate_to
+        monkeypatch.setattr(Dense, "_approximate_to", lambda self, r: share * plain(self, r))
         strategy = Dense(SQUARE, 3.0, np.eye(4))
         x = [10, 200, 30, 4]
         off = np.abs(strategy.rebuild(strategy.apply(x)) - x)
         assert np.all(off <= 1e-6 * np.sqrt(strategy.variance))
 
     def test_or_refuses(self, monkeypatch):
-        plain = Dense._approximate
-        monkeypatch.setattr(Dense, "_approximate", lambda self, r: 0.1 * plain(self, r))
+        plain = Dense._approximate_to
+        monkeypatch.setattr(Dense, "_approximate_to", lambda self, r: 0.1 * plain(self, r))
         strategy = Dense(SQUARE, 3.0, np.eye(4))
         with pytest.raises(NotConverged, match="millionth of their standard errors"):
             strategy.rebuild(strategy.apply([10, 200, 30, 4]))

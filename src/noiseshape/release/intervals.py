@@ -122,8 +122,8 @@ def _too_wide(strategy: Strategy) -> bool:
 
 def _rebuilding(strategy: Strategy) -> list[Floats]:
     """Return R, answers = R y, as the matrices whose Kronecker product it is."""
-    parts = strategy.factors if isinstance(strategy, Kronecker) else [strategy.densify()]
-    return [part._rebuilding for part in parts]
+    parts = strategy.factors if isinstance(strategy, Kronecker) else [strategy]
+    return [part.densify()._rebuilding for part in parts]
 
 
 def _distinct(R: Floats) -> Floats:

@@ -18,7 +18,7 @@ from ..errors import InvalidInput, NotSpanned
 from ..privacy import Profile
 from .changes import Changes, check_size
 from .exact import Integers, integers, magnitude, product, shifted, squares
-from .sigma import LEAST, PREFERRED, scaled, scales, weights
+from .sigma import refined, scaled, scales, weights
 from .strategy import PAIRS, Strategy, exact_integers
 
 # A query is spanned when the measured rows give it exactly, or, as doubles have it, to this
@@ -143,7 +143,10 @@ class Dense(Strategy):
 
     def apply(self, x: ArrayLike) -> Integers:
         """Return A~ x exactly: shape (k,) for integers x of shape (d,)."""
-        return product(self.rows, self._data(x))
+        return self._apply_to(self._data(x))
+
+    def _apply_to(self, X: Integers) -> Integers:
+        return product(self.rows, X)
 
     @cached_property
     def reached(self) -> Integers:
@@ -229,7 +232,7 @@ class Dense(Strategy):
         return weighted @ self._rebuilding.T
 
     def _variance(self) -> Floats:
-        return self._rebuilding**2 @ self.noise_variance
+        return self._rebuilt_variance(self.noise_variance)
 
     def densify(self) -> Dense:
         """Return self: every matrix is written out already."""
@@ -237,12 +240,10 @@ class Dense(Strategy):
 
     def scaled(self, factor: float, *, up: bool = True) -> Dense:
         """Return the same shape with every sigma multiplied by ``factor``."""
-        sigma = scaled(self.sigma, factor, up=up)
-        # Finer integers where the noise would come close to their grid.
-        bits = max(0, int(np.ceil(np.log2(PREFERRED / sigma.min())))) if sigma.min() < LEAST else 0
+        sigma, bits = refined(scaled(self.sigma, factor, up=up))
         rows = shifted(self.rows, bits)
         rows.setflags(write=False)
-        twin = self._twin(rows=rows, sigma=scales(np.ldexp(sigma, bits), len(sigma)))
+        twin = self._twin(rows=rows, sigma=scales(sigma, len(sigma)))
         # One factor for every row: the answers are put together as before.
         vars(twin).update(_weighting=np.ldexp(self._weighting, bits), _inverse=self._inverse)
         return twin
@@ -255,12 +256,18 @@ class Dense(Strategy):
         vars(twin).update({name: getattr(self, name) for name in fields} | changes)
         return twin
 
-    def _approximate(self, r: Floats) -> Floats:
-        return self._inverse.solve(r / self._weighting)
+    def _approximate_to(self, R: Floats) -> Floats:
+        return self._inverse.solve((R.T / self._weighting).T)
 
-    def _ask(self, X: Integers) -> tuple[Integers, NDArray[np.int64]]:
-        asked, bits = self._asked
-        return product(asked, X), bits
+    def _ask_to(self, X: Integers) -> Integers:
+        return product(self._asked[0], X)
+
+    @property
+    def _asked_bits(self) -> NDArray[np.int64]:
+        return self._asked[1]
+
+    def _rebuilt_variance(self, variances: Floats) -> Floats:
+        return self._rebuilding**2 @ variances
 
     def _gross(self) -> float:
         return float(np.abs(self.workload).sum(axis=1).max())

@@ -9,14 +9,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import Floats
+from .._checks import Floats, whole
 from ..errors import InvalidInput
 from ..privacy import Profile
 from .changes import Changes, check_size
 from .dense import Dense
-from .exact import Integers
-from .sigma import scaled, scales, weights
-from .strategy import Strategy
+from .exact import Integers, shifted
+from .sigma import refined, scaled, scales, weights
+from .strategy import Strategy, doubles
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,9 +26,12 @@ class Diagonal(Strategy):
     Parameters
     ----------
     sigma : shape (d,)
-        Noise scale of each cell, at least 1.
+        Noise scale of each row, at least 1.
     changes
         What one row can contribute, where that is more than one cell.
+    bits
+        Each cell is measured 2^bits times over, A~ = 2^bits I, so that noise below one unit of
+        the data is still well above the integers' grid.
 
     Examples
     --------
@@ -39,12 +42,14 @@ class Diagonal(Strategy):
 
     sigma: Floats
     changes: Changes | None = None
+    bits: int = 0
 
     def __post_init__(self) -> None:
         size = np.size(self.sigma)
         if not size:
             raise InvalidInput("a diagonal strategy needs at least one cell.")
         object.__setattr__(self, "sigma", scales(np.ravel(self.sigma), size))
+        object.__setattr__(self, "bits", whole("bits", self.bits, least=0))
         check_size(self.changes, size)
 
     @property
@@ -58,13 +63,25 @@ class Diagonal(Strategy):
         return len(self.sigma)
 
     def apply(self, x: ArrayLike) -> Integers:
-        """Return x itself, checked: shape (d,)."""
-        return self._data(x)
+        """Return 2^bits x, checked: shape (d,)."""
+        return self._apply_to(self._data(x))
+
+    def _apply_to(self, X: Integers) -> Integers:
+        return shifted(X, self.bits)
+
+    def rebuild(self, y: ArrayLike) -> Floats:
+        """Return y / 2^bits, shape (d,): each the nearest double."""
+        return doubles(self._measured(y), self.bits)
+
+    def own_weights(self) -> tuple[NDArray[np.object_], int]:
+        """Return 4^bits / sigma^2 of each cell as integers over 2^exponent, rounded up."""
+        units, exponent = weights(self.sigma)
+        return units << (2 * self.bits) if self.bits else units, exponent
 
     @cached_property
     def _profile(self) -> Profile:
-        """1 / sigma_i^2 for each cell, rounded up."""
-        return Profile(*weights(self.sigma))
+        """4^bits / sigma_i^2 for each cell, rounded up."""
+        return Profile(*self.own_weights())
 
     @cached_property
     def _replaced(self) -> Fraction:
@@ -75,25 +92,34 @@ class Diagonal(Strategy):
 
     def covariance(self) -> Floats:
         """Return the covariance of the cells, shape (d, d): diagonal."""
-        return np.diag(self.noise_variance)
+        return np.diag(self._variance())
 
     def _variance(self) -> Floats:
-        return self.noise_variance
+        return np.ldexp(self.noise_variance, -2 * self.bits)
 
     def densify(self) -> Dense:
         """Return the identity written out."""
         identity = np.eye(len(self.sigma))
-        return Dense(identity.astype(np.int64), self.sigma, identity, changes=self.changes)
+        rows = shifted(identity.astype(np.int64), self.bits)
+        return Dense(rows, self.sigma, identity, changes=self.changes)
 
     def scaled(self, factor: float, *, up: bool = True) -> Diagonal:
         """Return the same shape with every sigma multiplied by ``factor``."""
-        return replace(self, sigma=scaled(self.sigma, factor, up=up))
+        sigma, finer = refined(scaled(self.sigma, factor, up=up))
+        return replace(self, sigma=sigma, bits=self.bits + finer)
 
-    def _approximate(self, r: Floats) -> Floats:
-        return r
+    def _approximate_to(self, R: Floats) -> Floats:
+        return np.ldexp(R, -self.bits)
 
-    def _ask(self, X: Integers) -> tuple[Integers, NDArray[np.int64]]:
-        return X, np.zeros(len(X), dtype=np.int64)
+    def _ask_to(self, X: Integers) -> Integers:
+        return X
+
+    @cached_property
+    def _asked_bits(self) -> NDArray[np.int64]:
+        return np.zeros(len(self.sigma), dtype=np.int64)
+
+    def _rebuilt_variance(self, variances: Floats) -> Floats:
+        return np.ldexp(variances, -2 * self.bits)
 
     def _gross(self) -> float:
         return 1.0

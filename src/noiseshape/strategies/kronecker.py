@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any
@@ -15,7 +15,7 @@ from ..errors import InvalidInput
 from ..privacy import Profile
 from .changes import Changes, check_size
 from .dense import Dense
-from .exact import Integers, integers, product
+from .exact import Integers, integers
 from .sigma import outer_up
 from .strategy import Strategy
 
@@ -39,23 +39,30 @@ class Kronecker(Strategy):
     0.015625
     """
 
-    factors: tuple[Dense, ...]
+    factors: tuple[Strategy, ...]
     sigma: Floats
     changes: Changes | None = None
 
     def __init__(self, factors: Sequence[Strategy], changes: Changes | None = None) -> None:
         if not factors:
             raise InvalidInput("a product needs at least one factor.")
-        dense = tuple(factor.densify() for factor in factors)
-        object.__setattr__(self, "factors", dense)
-        object.__setattr__(self, "sigma", outer_up(*(factor.sigma for factor in dense)))
+        object.__setattr__(self, "factors", tuple(factors))
+        object.__setattr__(self, "sigma", outer_up(*(factor.sigma for factor in factors)))
         object.__setattr__(self, "changes", changes)
         check_size(changes, self.shape[1])
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows measured and cells: the products of the factors'."""
-        return len(self.sigma), int(np.prod([f.shape[1] for f in self.factors]))
+        return len(self.sigma), int(np.prod(self._cells))
+
+    @property
+    def _rows(self) -> list[int]:
+        return [factor.shape[0] for factor in self.factors]
+
+    @property
+    def _cells(self) -> list[int]:
+        return [factor.shape[1] for factor in self.factors]
 
     @property
     def queries(self) -> int:
@@ -64,7 +71,10 @@ class Kronecker(Strategy):
 
     def apply(self, x: ArrayLike) -> Integers:
         """Return A~ x exactly, one axis after the other: shape (k,)."""
-        return _along_axes([f.rows for f in self.factors], self._data(x), product)
+        return self._apply_to(self._data(x))
+
+    def _apply_to(self, X: Integers) -> Integers:
+        return self._along_axes(X, self._cells, lambda f, part: f._apply_to(part))
 
     @cached_property
     def _profile(self) -> Profile:
@@ -75,17 +85,21 @@ class Kronecker(Strategy):
 
     def covariance(self) -> Floats:
         """Return the covariance of the answers, shape (m, m)."""
-        R = _kron(self._rebuilding)
+        R = _kron([f.densify()._rebuilding for f in self.factors])
         return (R * self.noise_variance) @ R.T
 
     def _variance(self) -> Floats:
         # The rounding's 1/12 is not a product, so the rows' variances go through as they are.
-        return _along_axes([R**2 for R in self._rebuilding], self.noise_variance, np.matmul)
+        return self._rebuilt_variance(self.noise_variance)
+
+    def _rebuilt_variance(self, variances: Floats) -> Floats:
+        return self._along_axes(variances, self._rows, lambda f, part: f._rebuilt_variance(part))
 
     def densify(self) -> Dense:
         """Return the product written out."""
-        rows = reduce(_exact_kron, [f.rows for f in self.factors])
-        workload = _kron([f.workload for f in self.factors])
+        dense = [f.densify() for f in self.factors]
+        rows = reduce(_exact_kron, [f.rows for f in dense])
+        workload = _kron([f.workload for f in dense])
         return Dense(rows, self.sigma, workload, changes=self.changes)
 
     def scaled(self, factor: float, *, up: bool = True) -> Kronecker:
@@ -93,36 +107,31 @@ class Kronecker(Strategy):
         first, *rest = self.factors
         return Kronecker([first.scaled(factor, up=up), *rest], self.changes)
 
-    def _approximate(self, r: Floats) -> Floats:
-        return _along_axes(self._inverses, r, np.matmul)
+    def _approximate_to(self, R: Floats) -> Floats:
+        return self._along_axes(R, self._rows, lambda f, part: f._approximate_to(part))
+
+    def _ask_to(self, X: Integers) -> Integers:
+        return self._along_axes(X, self._cells, lambda f, part: f._ask_to(part))
 
     @cached_property
-    def _inverses(self) -> list[Floats]:
-        return [f._inverse.solve_left(np.eye(f.shape[1])) / f._weighting for f in self.factors]
-
-    def _ask(self, X: Integers) -> tuple[Integers, NDArray[np.int64]]:
-        asked = [f._asked for f in self.factors]
-        bits = reduce(np.add.outer, [b for _, b in asked]).ravel()
-        return _along_axes([W for W, _ in asked], X, product), bits
+    def _asked_bits(self) -> NDArray[np.int64]:
+        return reduce(np.add.outer, [f._asked_bits for f in self.factors]).ravel()
 
     def _gross(self) -> float:
         return float(np.prod([f._gross() for f in self.factors]))
 
-    @property
-    def _rebuilding(self) -> list[Floats]:
-        return [f._rebuilding for f in self.factors]
-
-
-def _along_axes(
-    matrices: Sequence[NDArray[Any]],
-    x: NDArray[Any],
-    multiply: Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]],
-) -> NDArray[Any]:
-    """Return (M_1 x M_2 x ...) x by one product along each axis."""
-    for M in matrices:
-        # The axis to treat is first, and goes last: after all of them the order is as it was.
-        x = multiply(M, x.reshape(M.shape[1], -1)).T.reshape(-1)
-    return x
+    def _along_axes(
+        self,
+        x: NDArray[Any],
+        lengths: Iterable[int],
+        act: Callable[[Strategy, NDArray[Any]], NDArray[Any]],
+    ) -> NDArray[Any]:
+        """Return what the factors do to each column of x, each along its own axis."""
+        columns = x.shape[1:]
+        for factor, length in zip(self.factors, lengths, strict=True):
+            # The axis to treat is first, and goes last; after all of them the columns are first.
+            x = act(factor, x.reshape(length, -1)).T
+        return x.reshape(*columns, -1).T
 
 
 def _kron(matrices: Sequence[Floats]) -> Floats:

@@ -55,8 +55,15 @@ def scaled(sigma: Floats, factor: float, *, up: bool) -> Floats:
     The product is taken exactly first: as doubles it could round the other way.
     """
     by = exact_positive("factor", factor)
-    distinct, inverse = np.unique(sigma, return_inverse=True)
+    distinct, inverse = _distinct(sigma)
     return np.array([_dyadic(Fraction(s) * by, up) for s in distinct.tolist()])[inverse]
+
+
+def _distinct(sigma: Floats) -> tuple[Floats, NDArray[np.int64]]:
+    """Return the distinct scales, increasing, and which one each row has."""
+    if sigma.min() == sigma.max():  # ten million equal ones need no sorting
+        return sigma[:1], np.zeros(len(sigma), dtype=np.int64)
+    return np.unique(sigma, return_inverse=True)
 
 
 def _dyadic(value: Fraction, up: bool) -> float:
@@ -66,12 +73,19 @@ def _dyadic(value: Fraction, up: bool) -> float:
     return math.ldexp(-(-n // d) if up else n // d, -shift)
 
 
+def refined(sigma: Floats) -> tuple[Floats, int]:
+    """Return (2^bits sigma, bits): finer rows where the noise would come close to the grid."""
+    least = sigma.min()
+    bits = max(0, int(np.ceil(np.log2(PREFERRED / least)))) if least < LEAST else 0
+    return np.ldexp(sigma, bits), bits
+
+
 def weights(sigma: Floats) -> tuple[NDArray[np.object_], int]:
     """Return integers w and an exponent e with w / 2^e >= 1 / sigma^2, as close as may be.
 
     One power of two for the whole strategy, so that every cost is an integer over 2^e.
     """
-    distinct, inverse = np.unique(sigma, return_inverse=True)
+    distinct, inverse = _distinct(sigma)
     exponent = WEIGHT_BITS + 2 * max(0, int(np.frexp(distinct[-1])[1]))
     units = [-(-(1 << exponent) // Fraction(s) ** 2) for s in distinct.tolist()]
     return np.array(units, dtype=object)[inverse], exponent

@@ -91,13 +91,29 @@ class Strategy(ABC):
         the cost is recomputed from the result either way.
         """
 
-    @abstractmethod
-    def _approximate(self, r: Floats) -> Floats:
-        """Return P r in floats, (k,) -> (d,), for a P close to a left inverse of A~."""
+    # What a strategy does to a vector, or to each column of a matrix: a factor of a product acts
+    # on one axis of the data.
 
     @abstractmethod
-    def _ask(self, X: Integers) -> tuple[Integers, NDArray[np.int64]]:
-        """Return W X as (integers, bits), shape (m,) each: the answers are integers / 2**bits."""
+    def _apply_to(self, X: Integers) -> Integers:
+        """Return A~ X exactly, (d,) -> (k,) or (d, n) -> (k, n)."""
+
+    @abstractmethod
+    def _approximate_to(self, R: Floats) -> Floats:
+        """Return P R in floats, (k, ...) -> (d, ...), P close to a left inverse of A~."""
+
+    @abstractmethod
+    def _ask_to(self, X: Integers) -> Integers:
+        """Return 2^bits W X exactly, (d, ...) -> (m, ...), with a number of bits for each row."""
+
+    @property
+    @abstractmethod
+    def _asked_bits(self) -> NDArray[np.int64]:
+        """Return the bits of each row of W, shape (m,)."""
+
+    @abstractmethod
+    def _rebuilt_variance(self, variances: Floats) -> Floats:
+        """Return the variances of R y, (k, ...) -> (m, ...), for independent y with these."""
 
     @cached_property
     def noise_variance(self) -> Floats:
@@ -163,26 +179,29 @@ class Strategy(ABC):
         unbiased: R A~ = W. The rounding left over is checked to be below 1e-6 of each answer's
         standard error.
         """
-        y = integers("y", y)
-        k, d = self.shape
-        if y.shape != (k,):
-            raise InvalidInput(f"y must have one entry for each of {k} rows, got shape {y.shape}.")
+        y = self._measured(y)
         error = np.sqrt(self.variance)
-        X: Integers = np.zeros(d, dtype=np.int64)
+        X: Integers = np.zeros(self.shape[1], dtype=np.int64)
         bits = self._resolution
         target = shifted(y, bits)
+        asked = self._asked_bits + bits
         for _ in range(12):
-            residual = _doubles(difference(target, self.apply(X)), bits)
-            step = nearest(self._approximate(residual), bits)
+            residual = doubles(difference(target, self.apply(X)), bits)
+            step = nearest(self._approximate_to(residual), bits)
             X = difference(X, -step)
-            change, shift = self._ask(step)
-            if np.all(np.abs(_doubles(change, shift + bits)) <= RESIDUAL / 4 * error):
-                answers, shift = self._ask(X)
-                return _doubles(answers, shift + bits)
+            if np.all(np.abs(doubles(self._ask_to(step), asked)) <= RESIDUAL / 4 * error):
+                return doubles(self._ask_to(X), asked)
         raise NotConverged(
             "the answers cannot be rebuilt to a millionth of their standard errors: the strategy "
             "is too ill-conditioned; relax the tightest targets."
         )
+
+    def _measured(self, y: ArrayLike) -> Integers:
+        y = integers("y", y)
+        k = self.shape[0]
+        if y.shape != (k,):
+            raise InvalidInput(f"y must have one entry for each of {k} rows, got shape {y.shape}.")
+        return y
 
     @cached_property
     def _resolution(self) -> int:
@@ -197,7 +216,7 @@ class Strategy(ABC):
         """Return the greatest sum of absolute values of a row of W."""
 
 
-def _doubles(values: Integers, bits: int | NDArray[np.int64]) -> Floats:
+def doubles(values: Integers, bits: int | NDArray[np.int64]) -> Floats:
     """Return integers / 2**bits as the nearest doubles; one bits for all, or one each."""
     if values.dtype != object:
         return np.ldexp(values.astype(np.float64), -bits)

@@ -101,11 +101,18 @@ class Duck:
 
     def rows(self, statement: str) -> Iterable[tuple[Any, ...]]:
         """Read rows."""
+        return self._run(statement, lambda found: found.fetchall())
+
+    def arrays(self, statement: str) -> list[Any]:
+        """Read rows, by column."""
+        return self._run(statement, lambda found: list(found.fetchnumpy().values()))
+
+    def _run(self, statement: str, fetch: Callable[[duckdb.DuckDBPyConnection], list[Any]]) -> Any:
         connection = self._connect()
         if self._register is not None:
             connection.register("rows", self._register())
         try:
-            return connection.execute(statement).fetchall()
+            return fetch(connection.execute(statement))
         finally:
             if self._register is not None:
                 connection.unregister("rows")
@@ -129,6 +136,11 @@ class Relation:
         """Read rows."""
         found = self._relation.query(self.source, statement)
         return [] if found is None else found.fetchall()
+
+    def arrays(self, statement: str) -> list[Any]:
+        """Read rows, by column."""
+        found = self._relation.query(self.source, statement)
+        return [] if found is None else list(found.fetchnumpy().values())
 
 
 def files(path: str | os.PathLike[str]) -> Duck:

@@ -27,6 +27,12 @@ class Engine(Protocol):
     def rows(self, statement: str) -> Iterable[tuple[Any, ...]]:
         """Read rows: run one statement and return what it gives."""
 
+    def arrays(self, statement: str) -> list[NDArray[Any]]:
+        """Read rows: run one statement and return its columns, masked where they are NULL.
+
+        Only for questions whose answer is the rows themselves, with noise.
+        """
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rows:

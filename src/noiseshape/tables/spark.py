@@ -6,6 +6,8 @@ import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from .sql import SPARK, Kind
 
 _KINDS: dict[str, Kind] = {
@@ -37,6 +39,14 @@ class Spark:
             name: "real" if declared.startswith("decimal") else _KINDS.get(declared)
             for name, declared in self._frame.dtypes
         }
+
+    def arrays(self, statement: str) -> list[Any]:
+        """Read rows, by column."""
+        rows = list(self.rows(statement))
+        return [
+            np.ma.array([v or 0 for v in column], mask=[v is None for v in column])
+            for column in zip(*rows, strict=True)
+        ]
 
     def rows(self, statement: str) -> Iterable[tuple[Any, ...]]:
         """Read rows."""

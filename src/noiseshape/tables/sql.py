@@ -150,7 +150,7 @@ class _Counting:
         person = ""
         if self.people.unit != "rows":
             unit = self.sql.name(self.people.unit)
-            person = f", {_text(unit, self.kinds[self.people.unit], self.sql)} AS person"
+            person = f", {text_of(unit, self.kinds[self.people.unit], self.sql)} AS person"
         values = f"SELECT {columns}{person} FROM {source}{where}"
         number = {name: i for i, name in enumerate(schema.columns)}
         codes = [
@@ -260,12 +260,12 @@ class _Counting:
         """Return what a column holds, read as its domain's kind; NULL where it cannot be."""
         column, kind = self.sql.name(name), self.kinds[name]
         if isinstance(domain, Categories) and not domain.numeric:
-            return _text(column, kind, self.sql)
+            return text_of(column, kind, self.sql)
         if isinstance(domain, Booleans):
             return _truth_value(column, kind, self.sql)
         if isinstance(domain, Dates):
             return _date(column, kind, domain, self.sql)
-        return _number(column, kind, self.sql)
+        return number_of(column, kind, self.sql)
 
     def _code(self, name: str, v: str, steps: Steps | None) -> str:
         """Return ``steps`` at the cell of v (or the cell itself), NULL where the row leaves."""
@@ -323,7 +323,8 @@ def _finite(x: str) -> str:
     return f"CASE WHEN abs({x}) <= {_GREATEST} THEN {x} END"
 
 
-def _number(column: str, kind: Kind | None, sql: Dialect) -> str:
+def number_of(column: str, kind: Kind | None, sql: Dialect) -> str:
+    """Return what a column holds, read as a number; NULL where it is no finite one."""
     if kind == "integer":
         return column
     if kind == "truth":
@@ -334,7 +335,8 @@ def _number(column: str, kind: Kind | None, sql: Dialect) -> str:
     return _finite(f"TRY_CAST({column} AS DOUBLE)")
 
 
-def _text(column: str, kind: Kind | None, sql: Dialect) -> str:
+def text_of(column: str, kind: Kind | None, sql: Dialect) -> str:
+    """Return what a column holds, read as text."""
     if kind == "text":
         return column
     if kind == "truth":
@@ -357,7 +359,7 @@ def _truth_value(column: str, kind: Kind | None, sql: Dialect) -> str:
         words = f"lower(trim({column}))"
         true, false = (", ".join(map(sql.literal, w)) for w in (_TRUE, _FALSE))
         return f"CASE WHEN {words} IN ({true}) THEN 1 WHEN {words} IN ({false}) THEN 0 END"
-    number = _number(column, kind, sql)
+    number = number_of(column, kind, sql)
     return f"CASE ({number}) WHEN 1 THEN 1 WHEN 0 THEN 0 ELSE CASE WHEN ({number}) IS NOT NULL THEN -1 END END"  # noqa: E501
 
 
@@ -474,7 +476,7 @@ def checking(
     counted = f"SELECT {', '.join(told)} FROM (SELECT {', '.join(values)} FROM {source}) AS given"
     if people.unit == "rows":
         return counted
-    unit = _text(sql.name(people.unit), kinds[people.unit], sql)
+    unit = text_of(sql.name(people.unit), kinds[people.unit], sql)
     persons = (
         f"SELECT person, count(*) AS n FROM (SELECT {unit} AS person FROM {source}) AS named "
         "GROUP BY person"
