@@ -97,8 +97,15 @@ class Dense(Strategy):
                 raise InvalidInput(
                     f"reach must have a row for each of {rows.shape[1]} cells, got {reach.shape}."
                 )
+            if self.changes is not None:
+                raise InvalidInput("what one row can do is stated once: as reach, or as changes.")
             reach.setflags(write=False)
             object.__setattr__(self, "reach", reach)
+            if magnitude(self.reached) >> _WIDEST:
+                raise InvalidInput(
+                    f"what one row adds to a measured number must be at most 2^{_WIDEST}: state "
+                    "the data in another unit."
+                )
         check_size(self.changes, rows.shape[1])
         self._check_span()
 
@@ -239,7 +246,13 @@ class Dense(Strategy):
         """Return the same shape with every sigma multiplied by ``factor``."""
         sigma = scaled(self.sigma, factor, up=up)
         # Finer integers where the noise would come close to their grid.
-        bits = max(0, int(np.ceil(np.log2(PREFERRED / sigma.min())))) if sigma.min() < LEAST else 0
+        least = max(float(sigma.min()), 2.0**-_WIDEST)
+        bits = int(np.ceil(np.log2(PREFERRED / least))) if least < LEAST else 0
+        if (magnitude(self.reached) << bits) >> _WIDEST:
+            raise InvalidInput(
+                f"sigma of {sigma.min():.3g} would need integers beyond 2^{_WIDEST}, and so little noise "
+                "protects nobody: scale by a greater factor."
+            )
         rows = shifted(self.rows, bits)
         rows.setflags(write=False)
         twin = self._twin(rows=rows, sigma=scales(np.ldexp(sigma, bits), len(sigma)))

@@ -63,7 +63,10 @@ def _dyadic(value: Fraction, up: bool) -> float:
     n, d = value.numerator, value.denominator
     shift = SCALE_BITS - (n.bit_length() - d.bit_length())
     n, d = (n << shift, d) if shift >= 0 else (n, d << -shift)
-    return math.ldexp(-(-n // d) if up else n // d, -shift)
+    try:
+        return math.ldexp(-(-n // d) if up else n // d, -shift)
+    except OverflowError:  # beyond doubles, and so beyond what ``scales`` allows
+        return math.inf
 
 
 def weights(sigma: Floats) -> tuple[NDArray[np.object_], int]:
