@@ -250,8 +250,8 @@ class Dense(Strategy):
         bits = int(np.ceil(np.log2(PREFERRED / least))) if least < LEAST else 0
         if (magnitude(self.reached) << bits) >> _WIDEST:
             raise InvalidInput(
-                f"sigma of {sigma.min():.3g} would need integers beyond 2^{_WIDEST}, and so little noise "
-                "protects nobody: scale by a greater factor."
+                f"sigma of {sigma.min():.3g} would need integers beyond 2^{_WIDEST}, and protects "
+                "nobody: scale by a greater factor."
             )
         rows = shifted(self.rows, bits)
         rows.setflags(write=False)
