@@ -20,7 +20,7 @@ def main() -> None:
     pairs = list(zip(eps, d, strict=True))
     ours = rate(lambda: [mu(e, x) for e, x in pairs])
     theirs = rate(lambda: [1 / get_sigma_gaussian(e, x) for e, x in pairs])
-    floats = rate(lambda: [privacy_bound(e, x) for e, x in pairs])
+    second = rate(lambda: [privacy_bound(e, x) for e, x in pairs])
     inverse = rate(lambda: [epsilon(x, 0.7) for x in d])
     theirs_inverse = rate(lambda: [get_epsilon_gaussian(1 / 0.7, x) for x in d])
     curve = rate(lambda: delta(np.array(eps), 0.7))
@@ -34,11 +34,12 @@ def main() -> None:
         f"{inverse / theirs_inverse:12.1f}"
     )
     print(f"{'delta at epsilon':34} {curve:9,.0f}")
-    print(f"{'IMGM Algorithm 2, in doubles':34} {floats:9,.0f}")
+    print(f"{'IMGM Algorithm 2, not certified':34} {second:9,.0f}")
     unsafe = sum(delta(e, 1 / get_sigma_gaussian(e, x)) > x for e, x in pairs)
+    ours_unsafe = sum(delta(e, mu(e, x)) > x for e, x in pairs)
     worst = max(1 / get_sigma_gaussian(e, x) / mu(e, x) - 1 for e, x in pairs)
     print(f"dp-accounting's sigma gives delta above the one asked in {unsafe} of {CALLS} calls,")
-    print(f"by a relative {worst:.1e} of mu at most; ours in 0 (checked in tests).")
+    print(f"by a relative {worst:.1e} of mu at most; our mu does in {ours_unsafe}.")
 
 
 def rate(call: Callable[[], object]) -> float:

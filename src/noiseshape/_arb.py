@@ -26,6 +26,9 @@ if hasattr(os, "register_at_fork"):
         before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
     )
 
+# Bits kept of the end of a ball before it is rounded to a double.
+_SHARP = 256
+
 # The smallest double above zero, and the greatest.
 _TINY = math.ulp(0.0)
 _HUGE = sys.float_info.max
@@ -61,7 +64,8 @@ def to_fraction(point: Any) -> Fraction:
 
 def double_up(value: Any) -> float:
     """Return the least double that is certainly at or above the ball ``value``."""
-    top = value.upper()
+    with precision(_SHARP):  # or flint would round at whatever precision the process has
+        top = value.upper()
     if 0 < top < _TINY:  # such as e^(-10^23): as a rational it would fill the memory
         return _TINY
     return fraction_up(to_fraction(top))
@@ -69,7 +73,8 @@ def double_up(value: Any) -> float:
 
 def double_down(value: Any) -> float:
     """Return the greatest double that is certainly at or below the ball ``value``."""
-    return -double_up(-value)
+    with precision(_SHARP):
+        return -double_up(-value)
 
 
 def fraction_up(value: Fraction) -> float:

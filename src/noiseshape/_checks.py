@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._arb import fraction_down
 from .errors import InvalidInput
 
 Floats = NDArray[np.float64]
@@ -23,7 +24,9 @@ def real(name: str, value: Any) -> float:
         if isinstance(value, (str, bytes)):  # which float would read
             raise TypeError
         number = float(value)
-    except (TypeError, ValueError, OverflowError):
+    except OverflowError:
+        raise InvalidInput(f"{name} must be at most 1.8e308 in size, as doubles are.") from None
+    except (TypeError, ValueError):
         raise InvalidInput(f"{name} must be one real number, got {type(value).__name__}.") from None
     if not np.isfinite(number):
         raise InvalidInput(f"{name} must be finite, got {number}.")
@@ -54,7 +57,7 @@ def exact_positive(name: str, value: Any) -> Fraction:
     """Return ``value`` above zero as the exact rational it is."""
     number = exact(name, value)
     if not number > 0:
-        raise InvalidInput(f"{name} must be above 0.")
+        raise InvalidInput(f"{name} must be above 0, got {fraction_down(number):g}.")
     return number
 
 

@@ -162,6 +162,9 @@ class TestProfiles:
         """design.md section 5: profile [1, 1] each, and costs sqrt 2, 2 and 0."""
         assert Profile(np.array([1, 1]), 0).replace_bound() == 4
 
+    def test_a_profile_beyond_doubles_can_be_shown(self):
+        assert repr(Profile([10**400, 1], 0)) == "Profile(2 cells, greatest inf)"
+
     def test_refusals(self):
         with pytest.raises(InvalidInput, match="2 and 3 cells"):
             Profile(np.array([1, 2]), 0) + Profile(np.array([1, 2, 3]), 0)
@@ -173,6 +176,11 @@ class TestProfiles:
             Profile(np.array([4, 1]), 0) * -1
         with pytest.raises(InvalidInput, match="at least one"):
             compose_profiles([])
+
+
+def test_the_classic_calibration_takes_the_smallest_deltas():
+    """ln(1.25/delta) where 1.25/delta is no double: 320 ln 10 + ln 1.25 = 737.05."""
+    assert classic_sigma(0.5, 1e-320) == pytest.approx(2 * math.sqrt(2 * 737.05), rel=1e-4)
 
 
 def test_the_classic_calibration_is_wasteful_and_refuses_large_epsilon():
@@ -217,7 +225,14 @@ def test_other_refusals():
         (lambda: Cost(0.5), "Fraction"),
         (lambda: Cost(Fraction(-1)), "at least 0"),
         (lambda: Cost(Fraction(1), "swap"), "neighbours"),
-        (lambda: Cost.of(-1.0), "above 0"),
+        (lambda: Cost.of(-1.0), "mu must be above 0, got -1"),
+        (lambda: Cost.of(Fraction(-1, 10**400)), "mu must be above 0, got -4.9"),
+        (lambda: Cost.of(1.0).epsilon([0.1, 0.2]), "delta must be one number here, got an array"),
+        (lambda: Cost.of(1.0).delta([]), "epsilon must be one number here"),
+        (lambda: compose([Cost.of(1.0), 1.0]), "compose takes each a Cost, got float"),
+        (lambda: compose_profiles([1, 2]), "takes each a Profile, got int"),
+        (lambda: classic_sigma(1e-320, 1e-5), "passes 1.8e308"),
+        (lambda: classic_sigma(0.5, 1e-5, 10**400), "sensitivity must be at most 1.8e308"),
         (lambda: Cost.of(1.0) * 0, "at least 1"),
         (lambda: Cost.of(1.0) * 1.5, "whole number"),
         (lambda: Cost.of(1.0).rdp(1.0), "above 1"),

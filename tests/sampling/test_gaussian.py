@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from noiseshape.errors import InvalidInput, NoiseshapeError
+from noiseshape.errors import InvalidInput, NoiseshapeError, TooLarge
 from noiseshape.sampling import bits, gaussian, rounded_gaussian
 
 # About 60 tests of hypotheses below: 60 times this is far under 1e-9.
@@ -373,6 +373,12 @@ def test_the_callers_array_may_change_later():
 # ---------------------------------------------------------------- bad input
 
 
+@pytest.mark.parametrize("size", [2**70, (10**200, 10**200)])
+def test_more_draws_than_memory(size):
+    with pytest.raises(TooLarge, match=r"about 2\^\d+ draws do not fit in memory: draw fewer"):
+        rounded_gaussian(1.0, size)
+
+
 @pytest.mark.parametrize(
     ("sigma", "size", "says"),
     [
@@ -389,6 +395,8 @@ def test_the_callers_array_may_change_later():
         (10**400, None, "between 2\\*\\*-7 and 2\\*\\*80"),
         (np.array([1.0, 2.0**81]), None, "about 2\\*\\*81"),
         ("3", None, "got str"),
+        (b"33", None, "got bytes"),
+        (np.ma.masked_array([1.0, 2.0], mask=[False, True]), None, "not be masked"),
         (None, None, "got NoneType"),
         ([[1, 2], [3, 4]], None, "1-D"),
         (np.ones((2, 2)), None, "1-D"),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from noiseshape.errors import InvalidInput, NotConverged, NotSpanned
 from noiseshape.privacy import People
 from noiseshape.strategies import Dense, Diagonal, Kronecker
+from noiseshape.strategies.changes import Ball
 
 from .kit import REPLACE, check, check_costs, check_unbiased, written_out
 
@@ -133,6 +134,15 @@ BAD = [
     (lambda: Diagonal([np.nan]), InvalidInput, "finite"),
     (lambda: Diagonal([]), InvalidInput, "at least one cell"),
     (lambda: Kronecker([]), InvalidInput, "at least one factor"),
+    (lambda: Kronecker([np.eye(2)]), InvalidInput, "of strategies, got ndarray"),
+    (
+        lambda: Kronecker([Diagonal([64.0]), Diagonal([64.0], Ball(1, 10))]),
+        InvalidInput,
+        "says nothing of the product's",
+    ),
+    (lambda: Dense([[1]], 64.0, [[1.0]], [[5]], Ball(1, 5)), InvalidInput, "stated once"),
+    (lambda: Dense([[1 << 200]], 64.0, [[1.0]], [[1 << 200]]), InvalidInput, "at most 2.350"),
+    (lambda: Diagonal([64.0]).cost([]), InvalidInput, "by a People, got list"),
     (lambda: Kronecker([Diagonal([2.0**50])] * 2), InvalidInput, "at most 2.80 .*, got 1.27e.30"),
     (lambda: Kronecker([Diagonal([2.0**80])] * 14), InvalidInput, "at most 2.80"),
     (lambda: Dense([[1 << 1100]], 64.0, [[1.0]]), InvalidInput, "at most 2.350"),
@@ -216,6 +226,29 @@ class TestSloppyInverse:
             strategy.rebuild(strategy.apply([10, 200, 30, 4]))
 
 
+def test_what_one_row_adds_to_a_product_is_the_product_of_what_it_adds_to_the_factors():
+    """Against the same strategy and reach, both written out here."""
+    one, two = np.array([[3, 0, 7], [1, 2, -4]]), np.array([[1, 5], [2, 0], [0, 1]])
+    rows = Dense([[1, 1], [1, -2]], 8.0, np.eye(2), one)
+    plain, reached = (
+        Diagonal([5.0, 6.0]),
+        Dense(np.eye(3, dtype=int), [7.0, 8.0, 9.0], np.eye(3), two),
+    )
+    for second, reach in ((plain, np.eye(2, dtype=int)), (reached, two)):
+        product = Kronecker([rows, second])
+        written = Dense(
+            np.kron(rows.rows, second.densify().rows),
+            product.sigma,
+            np.eye(2 * second.shape[1]),
+            np.kron(one, reach),
+        )
+        for people in (People(), REPLACE, People("id", 3, "replace")):
+            cost = written.cost(people).mu_squared
+            assert product.densify().cost(people).mu_squared == cost
+            assert cost <= product.cost(people).mu_squared <= cost * (1 + Fraction(1, 2**35))
+        assert product.cost().mu_squared > Kronecker([plain, second]).cost().mu_squared
+
+
 def test_scales_of_a_product_are_at_least_the_products_of_scales():
     a, b = [1 + 2**-31, 3.0], [1 + 3 * 2**-31, 7 / 3]  # 62 bits, of which doubles hold 53
     sigma = Kronecker([Diagonal(a), Diagonal(b)]).sigma.tolist()
@@ -234,6 +267,14 @@ def test_noise_near_the_grid_gets_a_finer_grid():
     check_unbiased(fine, None, np.eye(2))
     with pytest.raises(InvalidInput, match="at most 2"):
         strategy.scaled(1e30)
+
+
+@pytest.mark.parametrize("factor", [1e-300, Fraction(1, 10**400), 10**400])
+@pytest.mark.parametrize("strategy", [Dense([[1, 1]], 64.0, [[1.0, 1.0]]), Diagonal([64.0])])
+def test_scaling_beyond_what_doubles_hold_is_refused(strategy, factor):
+    for up in (True, False):
+        with pytest.raises(InvalidInput, match="sigma"):
+            strategy.scaled(factor, up=up)
 
 
 def test_differences_beyond_the_exact_ones_are_bounded_by_rounding_alone(monkeypatch):

@@ -11,7 +11,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from functools import reduce
+from operator import add
+from typing import Any, TypeVar
 
 from .._arb import fraction_down, fraction_up, sqrt_down, sqrt_up
 from .._checks import exact, exact_positive, positive, probability, whole
@@ -19,6 +21,8 @@ from ..errors import InvalidInput
 from . import curve
 from .people import Neighbours
 from .profile import Profile
+
+_Kind = TypeVar("_Kind")
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,15 +71,15 @@ class Cost:
 
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon at ``delta`` (Fitness-for-use, equation 6), rounded up."""
-        return _scalar(curve.epsilon(delta, self.mu))
+        return _scalar("delta", curve.epsilon(delta, self.mu))
 
     def delta(self, epsilon: float) -> float:
         """Return the least delta at ``epsilon``, rounded up."""
-        return _scalar(curve.delta(epsilon, self.mu))
+        return _scalar("epsilon", curve.delta(epsilon, self.mu))
 
     def log_delta(self, epsilon: float) -> float:
         """Return the logarithm of the least delta at ``epsilon``, rounded up."""
-        return _scalar(curve.log_delta(epsilon, self.mu))
+        return _scalar("epsilon", curve.log_delta(epsilon, self.mu))
 
     def rdp(self, alpha: float) -> float:
         """Return the Renyi divergence of order ``alpha`` > 1: alpha mu^2 / 2, rounded up.
@@ -151,7 +155,7 @@ class Budget:
                         f"delta must be above 0 and below 1, got {fraction_down(chance):g}."
                     )
                 bound = curve.mu(fraction_down(exact("epsilon", epsilon)), fraction_down(chance))
-                square = Fraction(_scalar(bound)) ** 2
+                square = Fraction(float(bound)) ** 2
             case ["rho"]:
                 square = 2 * exact_positive("rho", rho)
             case ["mu"]:
@@ -214,13 +218,7 @@ def compose(costs: Iterable[Cost]) -> Cost:
       the first release on every transcript; the amount spent at a data-dependent stopping
       time is not itself a guarantee. (IMGM's Theorem 4 for T equal releases: sqrt(T) mu.)
     """
-    costs = list(costs)
-    if not costs:
-        raise InvalidInput("compose needs at least one cost.")
-    total = costs[0]
-    for cost in costs[1:]:
-        total = total + cost
-    return total
+    return reduce(add, _all("compose", Cost, costs))
 
 
 def compose_profiles(profiles: Iterable[Profile]) -> Profile:
@@ -231,13 +229,7 @@ def compose_profiles(profiles: Iterable[Profile]) -> Profile:
       at cell i, which is at most, and often below, the sum of the maxima: parallel
       composition, generalised. Only for releases of one frozen vintage of the data.
     """
-    profiles = list(profiles)
-    if not profiles:
-        raise InvalidInput("compose_profiles needs at least one profile.")
-    total = profiles[0]
-    for profile in profiles[1:]:
-        total = total + profile
-    return total
+    return reduce(add, _all("compose_profiles", Profile, profiles))
 
 
 def mu_from_rho(rho: float) -> float:
@@ -263,7 +255,14 @@ def classic_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> flo
             f"the classic calibration holds only for epsilon below 1, got {epsilon:g}: "
             "use Budget(epsilon=..., delta=...).mu, which is exact at every epsilon."
         )
-    return math.sqrt(2 * math.log(1.25 / delta)) * sensitivity / epsilon
+    # Logarithms apart: 1.25 / delta passes the doubles for the smallest deltas.
+    sigma = math.sqrt(2 * (math.log(1.25) - math.log(delta))) * sensitivity / epsilon
+    if not math.isfinite(sigma):
+        raise InvalidInput(
+            "the classic calibration passes 1.8e308 here: ask for a greater epsilon, or state the "
+            "sensitivity in another unit."
+        )
+    return sigma
 
 
 def _order(alpha: float) -> Fraction:
@@ -273,5 +272,21 @@ def _order(alpha: float) -> Fraction:
     return order
 
 
-def _scalar(value: Any) -> float:
-    return float(value)
+def _scalar(name: str, value: Any) -> float:
+    if not isinstance(value, float):
+        raise InvalidInput(
+            f"{name} must be one number here, got an array: noiseshape.privacy has the curve for "
+            "arrays, as epsilon(delta, cost.mu)."
+        )
+    return value
+
+
+def _all(name: str, kind: type[_Kind], values: Iterable[_Kind]) -> list[_Kind]:
+    """Return the values, at least one, all of one kind."""
+    found = list(values)
+    if not found:
+        raise InvalidInput(f"{name} needs at least one {kind.__name__}.")
+    for value in found:
+        if not isinstance(value, kind):
+            raise InvalidInput(f"{name} takes each a {kind.__name__}, got {type(value).__name__}.")
+    return found

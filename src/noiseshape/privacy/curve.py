@@ -11,7 +11,7 @@ numbers follows from the other two.
 
 Formal Guarantees:
   Every result is computed in interval arithmetic and rounded toward privacy: ``delta`` and
-  ``epsilon`` are never below the truth, ``mu`` never above it, and each is within a few units
+  ``epsilon`` are never below the truth, ``mu`` never above it, and each is within one unit
   in the last place of it. No floating-point formula has to be trusted.
 """
 
@@ -33,7 +33,8 @@ from ..errors import InvalidInput
 Result = float | NDArray[np.float64]
 
 # Far beyond any use (design: mu from 1e-12 to 1e3), and as far as the searches have been tried.
-_MOST = {"epsilon": 1e30, "mu": 1e16}
+MOST_EPSILON = 1e30
+_MOST = {"epsilon": MOST_EPSILON, "mu": 1e16}
 
 # Relative accuracy asked of delta before it is rounded to a double (which holds 53 bits), and
 # the precision where the search gives up; the widest need seen, mu = 1e-300, takes 2,200 bits.
@@ -75,7 +76,7 @@ def epsilon(delta: ArrayLike, mu: ArrayLike) -> Result:
     """Return the least epsilon for which a release of cost ``mu`` is (epsilon, delta)-DP.
 
     Zero where ``delta`` alone covers the release, infinite where ``delta`` is 0 and mu is not.
-    At or above the true value by at most two units in the last place.
+    The least double that interval arithmetic certifies.
     """
     return _elementwise(_epsilon, delta=delta, mu=mu)
 
@@ -83,7 +84,7 @@ def epsilon(delta: ArrayLike, mu: ArrayLike) -> Result:
 def mu(epsilon: ArrayLike, delta: ArrayLike) -> Result:
     """Return the greatest cost that is (epsilon, delta)-DP: the privacy bound B of IMGM.
 
-    At or below the true value by at most two units in the last place; 0 where ``delta`` is 0.
+    The greatest double that interval arithmetic certifies; 0 where ``delta`` is 0.
     """
     return _elementwise(_mu, epsilon=epsilon, delta=delta)
 
@@ -128,11 +129,16 @@ def _doubles(name: str, value: ArrayLike) -> NDArray[np.float64]:
 def _curve(eps: Any, mu: Any) -> Any:
     """Return an arb that holds delta, at the current precision; ``eps`` and ``mu`` are arbs."""
     h, t = mu / 2, eps / mu
-    return _upper_tail(t - h) - eps.exp() * _upper_tail(t + h)
+    return upper_tail(t - h) - eps.exp() * upper_tail(t + h)
 
 
 def _sharp(eps: float, mu: float) -> Any:
-    """Return an arb that holds delta to ``_ACCURATE_BITS``.
+    """Return an arb that holds delta to ``_ACCURATE_BITS``."""
+    return sharp(lambda: _curve(arb(eps), arb(mu)))
+
+
+def sharp(compute: Callable[[], Any]) -> Any:
+    """Return the arb that is computed, at a precision where it has ``_ACCURATE_BITS``.
 
     The two terms of the curve cancel (by a factor mu for small mu, mu / t for large t =
     eps / mu), so the precision grows until what is left is sharp.
@@ -140,11 +146,11 @@ def _sharp(eps: float, mu: float) -> Any:
     bits = 192
     while bits <= _MOST_BITS:
         with precision(bits):
-            value = _curve(arb(eps), arb(mu))
+            value = compute()
             if value.rel_accuracy_bits() >= _ACCURATE_BITS:
                 return value
         bits *= 2
-    raise ArithmeticError(f"delta({eps!r}, {mu!r}) is not sharp at {_MOST_BITS} bits")
+    raise ArithmeticError(f"the privacy curve is not sharp at {_MOST_BITS} bits")
 
 
 def _delta(eps: float, mu: float) -> float:
@@ -201,7 +207,7 @@ def _epsilon(delta: float, mu: float) -> float:
         value = _sharp(x, mu)
         with precision(192):
             e, m = arb(x), arb(mu)
-            slope = -e.exp() * _upper_tail(e / m + m / 2) / value  # d log delta / d epsilon
+            slope = -e.exp() * upper_tail(e / m + m / 2) / value  # d log delta / d epsilon
             return (value / arb(delta)).log(), slope
 
     root = _newton(step, start, logarithmic=False)
@@ -233,7 +239,7 @@ def _density(u: Any) -> Any:
     return (-u * u / 2).exp() / (2 * arb.pi()).sqrt()
 
 
-def _upper_tail(u: Any) -> Any:
+def upper_tail(u: Any) -> Any:
     """Return Q(u) = P(N > u)."""
     if u < 8:
         return (u / arb(2).sqrt()).erfc() / 2

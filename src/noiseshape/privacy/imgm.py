@@ -5,19 +5,27 @@ Algorithm 1), with two corrections: line 7 prints ``u/T``, and there is no T (wi
 gives B = 0.074 for 0.268 at epsilon 1, delta 1e-5); and epsilon = 0 is taken by its limit,
 since the algorithm divides by it.
 
-This is floating-point mathematics kept for comparison and teaching. Calibrate with
-``curve.mu``, which is rounded toward privacy; this is not.
+In doubles its differences cancel: at delta = 1e-30 nothing is left, and what comes out for B
+may be 1e15 times too large. So they are taken in interval arithmetic here. The result is
+rounded to the nearest double, for comparison and teaching: calibrate with ``curve.mu``,
+which is rounded toward privacy.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
+from typing import Any
 
-from scipy.special import log_ndtr, ndtri
+from flint import arb
 
+from .._arb import precision
 from .._checks import probability, real
 from ..errors import InvalidInput
+from .curve import MOST_EPSILON, sharp, upper_tail
+
+# Bits of the root, and its size below which it is nothing beside 1.
+_ACCURATE_BITS = 128
+_NOTHING = -2 * _ACCURATE_BITS
 
 
 def privacy_bound(epsilon: float, delta: float) -> float:
@@ -25,42 +33,36 @@ def privacy_bound(epsilon: float, delta: float) -> float:
 
     Examples
     --------
-    >>> round(privacy_bound(1.0, 1e-5), 9)
-    0.268051123
+    >>> privacy_bound(1.0, 1e-5)
+    0.2680511232112942
     """
     eps, delta = real("epsilon", epsilon), probability("delta", delta)
-    if not eps >= 0:
-        raise InvalidInput(f"epsilon must be at least 0, got {eps:g}.")
-    if eps == 0:
-        return 2 * float(ndtri((1 + delta) / 2))
+    if not 0 <= eps <= MOST_EPSILON:
+        raise InvalidInput(f"epsilon must be at least 0 and at most {MOST_EPSILON:g}, got {eps:g}.")
+    e, d = arb(eps), arb(delta)
 
-    def plus(v: float) -> float:  # rises with v
-        return _difference(math.sqrt(eps * v), eps, v)
+    def difference(sign: int, v: Any) -> Any:
+        """Return Phi(+-sqrt(epsilon v)) - e^epsilon Phi(-sqrt(epsilon (v + 2)))."""
+        return sharp(
+            lambda: upper_tail(-sign * (e * v).sqrt()) - e.exp() * upper_tail((e * (v + 2)).sqrt())
+        )
 
-    def minus(u: float) -> float:  # falls with u
-        return _difference(-math.sqrt(eps * u), eps, u)
-
-    if delta >= plus(0.0):
-        v, _ = _bracket(lambda v: plus(v) <= delta)
-        return math.sqrt(2 * eps) * (math.sqrt(1 + v / 2) + math.sqrt(v / 2))
-    _, u = _bracket(lambda u: minus(u) > delta)
-    return math.sqrt(2 * eps) / (math.sqrt(1 + u / 2) + math.sqrt(u / 2))
-
-
-def _difference(x: float, eps: float, v: float) -> float:
-    """Return Phi(x) - e^eps Phi(-sqrt(eps (v + 2))), in logarithms."""
-    first = float(log_ndtr(x))
-    second = eps + float(log_ndtr(-math.sqrt(eps * (v + 2))))
-    return -math.exp(first) * math.expm1(second - first)
+    with precision(2 * _ACCURATE_BITS):
+        if eps == 0:
+            return float(2 * arb(2).sqrt() * d.erfinv())
+        if difference(1, arb(0)) <= d:
+            v = _root(lambda v: bool(difference(1, v) <= d))  # rises with v
+            return float((2 * e).sqrt() * ((1 + v / 2).sqrt() + (v / 2).sqrt()))
+        u = _root(lambda u: bool(difference(-1, u) > d))  # falls with u
+        return float((2 * e).sqrt() / ((1 + u / 2).sqrt() + (u / 2).sqrt()))
 
 
-def _bracket(below: Callable[[float], bool]) -> tuple[float, float]:
-    """Return neighbouring points (a, b) where ``below`` turns from true to false."""
-    low, high = 0.0, 1.0
-    while below(high):
+def _root(before: Callable[[Any], bool]) -> Any:
+    """Return the point where ``before`` turns from true to false, by doubling and halving."""
+    low, high = arb(0), arb(1)
+    while before(high):
         low, high = high, 2 * high
-    while True:
-        middle = (low + high) / 2
-        if not low < middle < high:
-            return low, high
-        low, high = (middle, high) if below(middle) else (low, middle)
+    while high - low > high * arb((1, -_ACCURATE_BITS)) and high > arb((1, _NOTHING)):
+        middle = ((low + high) / 2).mid()
+        low, high = (middle, high) if before(middle) else (low, middle)
+    return high

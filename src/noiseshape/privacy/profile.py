@@ -71,7 +71,7 @@ class Profile:
     __hash__ = None  # type: ignore[assignment]  # an array inside
 
     def __repr__(self) -> str:
-        return f"Profile({len(self)} cells, greatest {float(self.greatest):.6g})"
+        return f"Profile({len(self)} cells, greatest {fraction_up(self.greatest):.6g})"
 
     def _at(self, exponent: int) -> NDArray[np.object_]:
         return self.units << (exponent - self.exponent)

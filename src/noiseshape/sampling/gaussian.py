@@ -9,7 +9,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, TooLarge
 from . import bits
 from .interval import settle_exactly, settle_quickly
 from .scale import Rational, Row, Scale, Sigma
@@ -60,7 +60,13 @@ def rounded_gaussian(sigma: Sigma, size: Size = None) -> int | NDArray[Any]:
     """
     scale = Scale.of(sigma)
     shape = _shape(size, scale)
-    draws = np.empty(math.prod(shape), dtype=np.int64 if scale.fits_int64 else object)
+    try:
+        draws = np.empty(math.prod(shape), dtype=np.int64 if scale.fits_int64 else object)
+    except (MemoryError, ValueError):
+        raise TooLarge(
+            f"about 2^{math.prod(shape).bit_length() - 1} draws do not fit in memory: draw fewer "
+            "at a time."
+        ) from None
     for start in range(0, draws.size, CHUNK):
         _fill(draws[start : start + CHUNK], start, draws.size // scale.floats.size, scale)
     return int(draws[0]) if shape == () else draws.reshape(shape)

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import exact_positive
+from .._checks import exact_positive, is_masked
 from ..errors import InvalidInput
 
 Rational: TypeAlias = int | float | Fraction
@@ -44,12 +44,14 @@ class Scale:
     def of(cls, sigma: Sigma) -> Self:
         """Read what a caller gave, or refuse it."""
         values: Any = sigma
+        if is_masked(values):
+            raise InvalidInput("sigma must not be masked: give every row its own.")
         if hasattr(values, "__array__"):
             values = np.asarray(values)
             if values.ndim == 1 and values.dtype == np.float64:
                 return cls._of_doubles(values.copy())
             values = values.tolist()
-        if not isinstance(values, Sequence) or isinstance(values, str):
+        if not isinstance(values, Sequence) or isinstance(values, (str, bytes, bytearray)):
             values, single = [values], True
         else:
             single = False

@@ -18,7 +18,7 @@ from ..errors import InvalidInput, NotSpanned
 from ..privacy import Profile
 from .changes import Changes, check_size
 from .exact import Integers, integers, magnitude, product, shifted, squares
-from .sigma import refined, scaled, scales, weights
+from .sigma import WIDEST, refined, scaled, scales, weights
 from .strategy import PAIRS, Strategy, exact_integers
 
 # A query is spanned when the measured rows give it exactly, or, as doubles have it, to this
@@ -27,10 +27,6 @@ MOVED = 1e-12
 
 # A prime of 62 bits: ranks over it equal those over the rationals but for one matrix in 2^50.
 _PRIME = 4611686018427387847
-
-# Bits of the greatest entry of a row. Variances are then doubles: squares of entries, scales up
-# to 2^80 and conditions up to 1e12 stay far within 2^1023, and none is lost below 2^-1022.
-_WIDEST = 350
 
 _BLOCK = 256  # columns compared at a time under replace: bounds the memory to 256 x d integers
 
@@ -80,11 +76,11 @@ class Dense(Strategy):
                 f"got shape {workload.shape}."
             )
         asked = np.abs(workload).max(axis=1)
-        inside = (asked == 0) | ((asked >= 2.0**-_WIDEST) & (asked <= 2.0**_WIDEST))
-        if magnitude(rows) >> _WIDEST or not inside.all():
+        inside = (asked == 0) | ((asked >= 2.0**-WIDEST) & (asked <= 2.0**WIDEST))
+        if magnitude(rows) >> WIDEST or not inside.all():
             raise InvalidInput(
-                f"the greatest entry of a strategy's row must be at most 2^{_WIDEST}, and of a "
-                f"query between 2^-{_WIDEST} and 2^{_WIDEST}: state them in another unit."
+                f"the greatest entry of a strategy's row must be at most 2^{WIDEST}, and of a "
+                f"query between 2^-{WIDEST} and 2^{WIDEST}: state them in another unit."
             )
         for array in (rows, workload):
             array.setflags(write=False)
@@ -97,8 +93,15 @@ class Dense(Strategy):
                 raise InvalidInput(
                     f"reach must have a row for each of {rows.shape[1]} cells, got {reach.shape}."
                 )
+            if self.changes is not None:
+                raise InvalidInput("what one row can do is stated once: as reach, or as changes.")
             reach.setflags(write=False)
             object.__setattr__(self, "reach", reach)
+            if magnitude(self.reached) >> WIDEST:
+                raise InvalidInput(
+                    f"what one row adds to a measured number must be at most 2^{WIDEST}: state "
+                    "the data in another unit."
+                )
         check_size(self.changes, rows.shape[1])
         self._check_span()
 
@@ -240,7 +243,7 @@ class Dense(Strategy):
 
     def scaled(self, factor: float, *, up: bool = True) -> Dense:
         """Return the same shape with every sigma multiplied by ``factor``."""
-        sigma, bits = refined(scaled(self.sigma, factor, up=up))
+        sigma, bits = refined(scaled(self.sigma, factor, up=up), magnitude(self.reached))
         rows = shifted(self.rows, bits)
         rows.setflags(write=False)
         twin = self._twin(rows=rows, sigma=scales(sigma, len(sigma)))

@@ -105,7 +105,7 @@ class Diagonal(Strategy):
 
     def scaled(self, factor: float, *, up: bool = True) -> Diagonal:
         """Return the same shape with every sigma multiplied by ``factor``."""
-        sigma, finer = refined(scaled(self.sigma, factor, up=up))
+        sigma, finer = refined(scaled(self.sigma, factor, up=up), 1 << self.bits)
         return replace(self, sigma=sigma, bits=self.bits + finer)
 
     def _approximate_to(self, R: Floats) -> Floats:

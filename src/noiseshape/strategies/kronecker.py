@@ -28,6 +28,10 @@ class Kronecker(Strategy):
     ----------
     factors
         Dense or diagonal strategies, in the order of the attributes (the last varies fastest).
+        What one row can add is the product of what their reaches say.
+    changes
+        What one row can contribute, where that is anything else: stated for the product, since
+        the factors' own sets would not say it.
 
     The scale of a row is the product of its factors' scales, rounded up to a double; the cost
     is the product of the factors' costs, which is then at or above what is executed.
@@ -44,8 +48,19 @@ class Kronecker(Strategy):
     changes: Changes | None = None
 
     def __init__(self, factors: Sequence[Strategy], changes: Changes | None = None) -> None:
-        if not factors:
+        if not len(factors):
             raise InvalidInput("a product needs at least one factor.")
+        for factor in factors:
+            if not isinstance(factor, Strategy):
+                raise InvalidInput(
+                    f"a product is of strategies, got {type(factor).__name__}: see Dense, Diagonal."
+                )
+            if factor.changes is not None:
+                raise InvalidInput(
+                    "a factor's set of changes says nothing of the product's: make the factors "
+                    "without one, and state what one row can do to the product, as in "
+                    "Kronecker(factors, changes)."
+                )
         object.__setattr__(self, "factors", tuple(factors))
         object.__setattr__(self, "sigma", outer_up(*(factor.sigma for factor in factors)))
         object.__setattr__(self, "changes", changes)
@@ -100,7 +115,7 @@ class Kronecker(Strategy):
         dense = [f.densify() for f in self.factors]
         rows = reduce(_exact_kron, [f.rows for f in dense])
         workload = _kron([f.workload for f in dense])
-        return Dense(rows, self.sigma, workload, changes=self.changes)
+        return Dense(rows, self.sigma, workload, _reach(dense), self.changes)
 
     def scaled(self, factor: float, *, up: bool = True) -> Kronecker:
         """Return the same shape with every sigma multiplied by ``factor`` (in the first factor)."""
@@ -132,6 +147,14 @@ class Kronecker(Strategy):
             # The axis to treat is first, and goes last; after all of them the columns are first.
             x = act(factor, x.reshape(length, -1)).T
         return x.reshape(*columns, -1).T
+
+
+def _reach(factors: Sequence[Dense]) -> Integers | None:
+    if all(f.reach is None for f in factors):
+        return None
+    units = [np.eye(f.shape[1], dtype=np.int64) for f in factors]
+    each = [u if f.reach is None else f.reach for u, f in zip(units, factors, strict=True)]
+    return reduce(_exact_kron, each)
 
 
 def _kron(matrices: Sequence[Floats]) -> Floats:

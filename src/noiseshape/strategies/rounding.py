@@ -89,7 +89,7 @@ def rounded(
         )
     B, moved = integer_basis(W, A)
     G = _triangular(A, B)
-    mu = np.sqrt(((A if reach is None else A @ reach) ** 2).sum(axis=0).max())
+    mu = float(np.sqrt(((A if reach is None else A @ reach) ** 2).sum(axis=0).max()))
     wanted = _variances(G, B, W)
     # An error of 1/2 in G~ moves A~ by at most a row of B: keep that 2^18 below mu.
     width = 1 if B is None else magnitude(B)

@@ -25,6 +25,10 @@ WEIGHT_BITS = 40
 LEAST = 1.0
 PREFERRED = 64.0
 
+# Bits of the greatest entry of a row. Variances are then doubles: squares of entries, scales up
+# to 2^80 and conditions up to 1e12 stay far within 2^1023, and none is lost below 2^-1022.
+WIDEST = 350
+
 # As far as the sampler goes.
 GREATEST = 2.0**80
 
@@ -70,13 +74,24 @@ def _dyadic(value: Fraction, up: bool) -> float:
     n, d = value.numerator, value.denominator
     shift = SCALE_BITS - (n.bit_length() - d.bit_length())
     n, d = (n << shift, d) if shift >= 0 else (n, d << -shift)
-    return math.ldexp(-(-n // d) if up else n // d, -shift)
+    try:
+        return math.ldexp(-(-n // d) if up else n // d, -shift)
+    except OverflowError:  # beyond doubles, and so beyond what ``scales`` allows
+        return math.inf
 
 
-def refined(sigma: Floats) -> tuple[Floats, int]:
-    """Return (2^bits sigma, bits): finer rows where the noise would come close to the grid."""
-    least = sigma.min()
-    bits = max(0, int(np.ceil(np.log2(PREFERRED / least)))) if least < LEAST else 0
+def refined(sigma: Floats, widest: int) -> tuple[Floats, int]:
+    """Return (2^bits sigma, bits): finer rows where the noise would come close to the grid.
+
+    ``widest`` is the greatest integer of the rows, which grows as much; too fine is refused.
+    """
+    least = max(float(sigma.min()), 2.0**-WIDEST)
+    bits = int(np.ceil(np.log2(PREFERRED / least))) if least < LEAST else 0
+    if (widest << bits) >> WIDEST:
+        raise InvalidInput(
+            f"sigma of {sigma.min():.3g} would need integers beyond 2^{WIDEST}, and protects "
+            "nobody: scale by a greater factor."
+        )
     return np.ldexp(sigma, bits), bits
 
 

@@ -152,7 +152,12 @@ class Strategy(ABC):
           4,096 cells; beyond, rounded up by less than 1e-11 of the profile's greatest entry for
           a matrix that is written out, and an upper bound from the profile for others.
         """
-        people = people or People()
+        people = People() if people is None else people
+        if not isinstance(people, People):
+            raise InvalidInput(
+                f"whose privacy must be said by a People, got {type(people).__name__}: "
+                'People("person_id", max_rows=3), say.'
+            )
         square = self.cost_of_one(people.neighbours)
         if people.neighbours == "replace" and (people.max_rows > 1 or rows_may_leave):
             square = max(square, self.cost_of_one("add-remove"))
