@@ -212,6 +212,17 @@ class TestEveryDesign:
         assert design.certificate.gap <= 1e-6
         assert design.certificate.iterations < 60
 
+    @pytest.mark.parametrize("seed", [19, 71, 119, 143])
+    def test_small_multipliers_do_not_stall_it(self, seed):
+        # Slack cells and queries at once: the covariance hangs on multipliers of 1e-9, and the
+        # gap stands still, or rises, while Newton's steps are well on their way.
+        rng = np.random.default_rng(seed)
+        d = int(rng.integers(3, 60))
+        W = rng.standard_normal((int(rng.integers(2, 3 * d)), d))
+        design = fit(W, 10 ** rng.uniform(-2, 2, len(W)), gap=1e-7)
+        check(design, 1e-7)
+        assert design.certificate.iterations < 40
+
 
 def test_without_newton_it_gets_there_too(monkeypatch):
     monkeypatch.setattr(sys.modules["noiseshape.design.solve"], "direction", lambda *_: None)

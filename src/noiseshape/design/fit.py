@@ -15,7 +15,7 @@ from ..errors import InvalidInput, NotConverged, TooLarge
 from .certificate import COST, Certificate, Level, Neighbours, lower_bound
 from .coordinates import MOST_PAIRED, RANK_TOLERANCE, Coordinates, coordinates
 from .design import Design
-from .newton import MOST_ACTIVE
+from .newton import most_active
 from .refine import refined
 from .solve import Problem, Watch, solve
 
@@ -285,7 +285,7 @@ def workload(W: ArrayLike, variance: ArrayLike) -> tuple[Floats, Floats]:
 def _check_memory(m: int, d: int) -> None:
     """Refuse what would not fit, before it is tried."""
     k = min(m, d)
-    active = min(m + d, max(MOST_ACTIVE, 4 * k))
+    active = min(m + d, most_active(k))
     needed = 8 * (4 * m * d + 3 * k * k) + 4 * active * (active + k)
     free = free_memory()
     if needed > free:

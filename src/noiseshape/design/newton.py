@@ -76,6 +76,11 @@ class Program:
     e: Floats
 
 
+def most_active(k: int) -> int:
+    """Return how many multipliers one matrix takes at rank ``k``."""
+    return max(MOST_ACTIVE, 4 * k)
+
+
 def direction(
     program: Program,
     Z: Floats,
@@ -107,7 +112,7 @@ def direction(
     curved = u * _own_curvature(Z, terms)
     coupling = curved / (curved + s)
     active = np.flatnonzero(coupling > LOOSE)
-    most = max(MOST_ACTIVE, 4 * len(sigma))
+    most = most_active(len(sigma))
     crowded = len(active) > most
     if crowded:
         active = np.sort(np.argpartition(-coupling, most)[:most])

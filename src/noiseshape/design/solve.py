@@ -10,7 +10,7 @@ import numpy as np
 
 from .._checks import Floats
 from .dual import State, evaluate, multiplied
-from .newton import CAREFUL, QUICK, Program, direction
+from .newton import CAREFUL, QUICK, Precision, Program, direction, most_active
 from .sides import Flags, Side
 
 # Newton takes over at this gap, or after that many multiplicative steps, which are half the price
@@ -18,9 +18,9 @@ from .sides import Flags, Side
 # gaps from 0.05 to 0.2 and for 5 to 10 steps.
 NEAR = 0.1
 WARM = 8
-# Where so many Newton steps leave more than this share of the gap, as they do where thousands of
-# people count alike, many multiplicative steps come first (5,250 columns of rank 222: a sixth of
-# the time).
+# Where so many Newton steps leave more than this share of the gap and of the complementarity, as
+# they do where thousands of people count alike, many multiplicative steps come first. (Either
+# alone misleads: the gap may rise while multipliers of 1e-9 are still on their way.)
 PATIENCE = 4
 STALLED = 0.7
 LONG = 60
@@ -151,16 +151,18 @@ def solve(
     """Iterate from weights ``p, q`` until the two bounds are within ``gap`` of each other.
 
     Multiplicative steps until the gap is ``near``, at most ``warm``, then Newton steps; where one
-    of those fails (its matrix is singular, or the dual would fall) multiplicative steps follow,
-    which never lower the dual.
+    of those fails (its matrix is singular, or the dual would fall) they go on in double precision,
+    and where that fails too multiplicative steps follow, which never lower the dual.
     """
     begun = time.perf_counter()
     solution = Solution()
-    program = problem.program()
-    state = evaluate(problem.people, problem.queries, p, q)
+    people, queries, program = problem.people, problem.queries, problem.program()
+    state = evaluate(people, queries, p, q)
+    precision = QUICK if problem.caps is None else CAREFUL
     slacks: Floats | None = None
-    failed = False
-    tried, from_gap = 0, np.inf
+    # Beyond, conjugate gradients solve roughly anyway, and a better matrix helps them little.
+    careful_pays = people.n + queries.n <= most_active(people.k)
+    ready, tried, before = True, 0, (np.inf, np.inf)
     while state is not None:
         lower, achieved = problem.bounds(state)
         solution.see(state, lower, achieved, together=problem.caps is not None)
@@ -182,24 +184,32 @@ def solve(
             return solution
         if lower > problem.ceiling * (1 + gap):
             break
-        if warm == 0 or (solution.gap <= near and not failed):
+        if warm == 0 or (solution.gap <= near and ready):
+            stuck = False
+            if problem.caps is None and tried % PATIENCE == 0:
+                left = solution.gap, _complementarity(state, slacks)
+                stuck = all(now > STALLED * then for now, then in zip(left, before, strict=True))
+                before = left
+            tried += 1
             # The program's own optimum: that of t, or with q fixed of t + q.h = 2 F.
             value = max(lower, solution.lower, 0.0) if problem.q is None else state.F
-            if tried % PATIENCE == 0:
-                stuck, from_gap = solution.gap > STALLED * from_gap, solution.gap
-            tried += 1
-            stepped = None
-            if not (stuck and problem.caps is None):
-                stepped = _newton(problem, program, state, slacks, gap * value)
+            stepped = (
+                None if stuck else _newton(problem, program, state, slacks, gap * value, precision)
+            )
             if stepped is not None:
                 state, slacks = stepped
                 continue
+            tried, before = 0, (np.inf, np.inf)
+            if precision is QUICK and careful_pays:
+                precision = CAREFUL
+                state = evaluate(people, queries, state.p, state.q)
+                continue
             if problem.caps is not None:
                 break  # multiplicative steps know no caps
-            warm, slacks, failed = WARM, None, True
+            slacks, warm, ready, precision = None, WARM, False, QUICK
             if stuck:  # from the best weights, and not from where the barrier has led
                 warm = LONG
-                state = evaluate(problem.people, problem.queries, solution.p, solution.q)
+                state = evaluate(people, queries, solution.p, solution.q)
                 if state is None:
                     break
         state = _multiply(problem, state)
@@ -217,7 +227,12 @@ def _multiply(problem: Problem, state: State) -> State | None:
 
 
 def _newton(
-    problem: Problem, program: Program, state: State, s: Floats | None, wanted: float
+    problem: Problem,
+    program: Program,
+    state: State,
+    s: Floats | None,
+    wanted: float,
+    precision: Precision,
 ) -> tuple[State, Floats] | None:
     """Return the state after one Newton step, and its slacks; None if no step raises the dual."""
     both, split = problem.q is None, problem.people.n
@@ -227,7 +242,7 @@ def _newton(
     if s is None:
         s = _first_slacks(program, u, G)
     tau = max(CENTRING * float(u @ s), FINISH * wanted) / len(u)
-    step = _direction(problem, program, state, u, G, s, tau)
+    step = _direction(problem, program, state, u, G, s, tau, precision)
     if step is None:
         return None
     du, ds = step
@@ -244,6 +259,14 @@ def _newton(
                 return after, s + _inside(s, ds) * ds
         length /= 4
     return None
+
+
+def _complementarity(state: State, slacks: Floats | None) -> float:
+    """Return ``u.s``, which Newton's steps drive down; infinite before the first."""
+    if slacks is None:
+        return np.inf
+    split = len(state.p)
+    return float(state.p @ slacks[:split] + state.q[: len(slacks) - split] @ slacks[split:])
 
 
 def _first_slacks(program: Program, u: Floats, G: Floats) -> Floats:
@@ -269,10 +292,10 @@ def _direction(
     G: Floats,
     s: Floats,
     tau: float,
+    precision: Precision,
 ) -> tuple[Floats, Floats] | None:
     """Gather the vectors of all multipliers and solve for Newton's step."""
     split = problem.people.n
-    precision = QUICK if problem.caps is None else CAREFUL
     dtype = np.float32 if precision.single else np.float64
     Z = np.empty((len(u), len(state.sigma)), dtype=dtype)
     problem.people.rows(state.Ti, Z[:split])
