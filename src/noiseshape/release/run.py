@@ -81,7 +81,7 @@ def run(
     source = source_of(plan, data)
     _check(plan, source, ledger, out, unrecorded, resume)
     if ledger is None:
-        y = _measure(plan, source, None)
+        y = _measure(plan, source, None, None)
         return _finish(Release(plan, y, None, _now()), out)
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     if vintage is not None and vintage != book.vintage:
@@ -105,11 +105,7 @@ def run(
 def _measured_once(plan: Plan, source: Source, staging: Staging, stamp: Stamp) -> Integers:
     """Return the entry's one measurement: the one that was kept, or the first."""
     kept = staging.measured()
-    if kept is not None:
-        return kept
-    y = _measure(plan, source, stamp)
-    _step(["keep"], stamp, lambda: staging.keep(y))
-    return y
+    return _measure(plan, source, staging, stamp) if kept is None else kept
 
 
 def _finish(release: Release, out: str | os.PathLike[str] | None) -> Release:
@@ -217,21 +213,33 @@ def paid_for(paid: Charge, wanted: Charge) -> bool:
     return mine == theirs
 
 
-def _measure(plan: Plan, source: Source, stamp: Stamp | None) -> Integers:
+def _measure(
+    plan: Plan, source: Source, staging: Staging | None, stamp: Stamp | None
+) -> Integers:
     at = ["read"]
-    return _step(at, stamp, lambda: _read_and_measure(plan, source, at))
+    return _step(at, stamp, lambda: _read_measure_keep(plan, source, staging, at))
 
 
-def _read_and_measure(plan: Plan, source: Source, at: list[str]) -> Integers:
-    """Read the rows and measure them; ``at`` tells the step, should it fail."""
+def _read_measure_keep(
+    plan: Plan, source: Source, staging: Staging | None, at: list[str]
+) -> Integers:
+    """Read the rows, measure them, and keep the measurement; ``at`` tells what failed.
+
+    All in one step: a measurement that could not be kept, and may be drawn again, is in no frame
+    of a traceback.
+    """
     asked = plan.queries
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a warning may quote a value
         x = source.read()
         at[0] = "measure"
-        return measure(
+        y = measure(
             plan.strategy, x, plan.cost, people=asked.people, rows_may_leave=asked.rows_may_leave
         ).values
+    if staging is not None:
+        at[0] = "keep"
+        staging.keep(y)
+    return y
 
 
 def _step(at: list[str], stamp: Stamp | None, act: Callable[[], T]) -> T:
