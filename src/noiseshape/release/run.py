@@ -213,9 +213,7 @@ def paid_for(paid: Charge, wanted: Charge) -> bool:
     return mine == theirs
 
 
-def _measure(
-    plan: Plan, source: Source, staging: Staging | None, stamp: Stamp | None
-) -> Integers:
+def _measure(plan: Plan, source: Source, staging: Staging | None, stamp: Stamp | None) -> Integers:
     at = ["read"]
     return _step(at, stamp, lambda: _read_measure_keep(plan, source, staging, at))
 
