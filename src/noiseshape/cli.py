@@ -17,7 +17,7 @@ import typer
 from . import spec as specs
 from ._progress import progress
 from ._version import __version__
-from .errors import BudgetExceeded, InvalidInput, NoiseshapeError, ReleaseFailed
+from .errors import BudgetExceeded, InvalidInput, LedgerAltered, NoiseshapeError, ReleaseFailed
 from .privacy import Budget, Ledger, People
 from .release import Plan, Release
 from .release import plan as designed
@@ -437,16 +437,27 @@ def verify(
 ) -> None:
     """Check that a ledger holds together, and that it is the one that paid for releases.
 
-    An older copy that was put back lacks the entries of later releases: name those releases.
+    An older copy that was put back lacks the entries of later releases: name those releases. Two
+    releases of one entry, which a run continued from a copy makes, are found when both are named.
 
     Example: noiseshape ledger verify budget.db --release published
     """
     with _plainly():
         book = Ledger.open(file)
+        measured: dict[int, tuple[Path, list[int]]] = {}
         for folder in release or []:
             made = published(folder)
             made.verify(book)
             assert made.stamp is not None
+            values = made.values.tolist()
+            first, known = measured.setdefault(made.stamp.number, (folder, values))
+            if values != known:
+                raise LedgerAltered(
+                    f"{first} and {folder} are two measurements for ledger entry "
+                    f"{made.stamp.number}, which paid for one: a run was continued from a copy of "
+                    "it; count that cost twice, and use the ledger and its folder of runs in one "
+                    "place only."
+                )
             typer.echo(f"{folder}: paid by entry {made.stamp.number}.")
         typer.echo(f"{file} holds together; entries: {len(book.history())}.")
 

@@ -678,10 +678,12 @@ def test_the_list_of_columns_is_whole(four, raw):
         "UPDATE entry SET number = number + 10",
         "UPDATE entry SET number = 5 - number WHERE number IN (1, 4)",
         "UPDATE entry SET number = -number WHERE number = 4",
-        "INSERT INTO entry SELECT 5, nonce, made, who, what, unit, max_rows, neighbours, mu_squared, "
-        "profile, schema_hash, selection, spec_hash, previous, hash FROM entry WHERE number = 4",
-        "INSERT INTO entry SELECT 0, nonce, made, who, what, unit, max_rows, neighbours, mu_squared, "
-        "profile, schema_hash, selection, spec_hash, previous, hash FROM entry WHERE number = 4",
+        "INSERT INTO entry SELECT 5, nonce, made, who, what, unit, max_rows, neighbours, "
+        "mu_squared, profile, schema_hash, selection, spec_hash, previous, hash FROM entry "
+        "WHERE number = 4",
+        "INSERT INTO entry SELECT 0, nonce, made, who, what, unit, max_rows, neighbours, "
+        "mu_squared, profile, schema_hash, selection, spec_hash, previous, hash FROM entry "
+        "WHERE number = 4",
         "DELETE FROM genesis",
         "INSERT INTO genesis SELECT * FROM genesis",
         "CREATE TABLE more (x)",

@@ -338,7 +338,7 @@ class Ledger:
             with _transaction(self._path, "IMMEDIATE") as connection:
                 before = self._catch_up(connection)
                 after = self._within_cap(before, charge)
-                # The nonce keeps two copies of a ledger apart that pay for the same in the same second.
+                # Keeps apart two copies of a ledger that pay for the same in the same second.
                 nonce = secrets.token_hex(16)
                 fields = (before.number + 1, nonce, _utc_now(), *terms, before.head)
                 row = (*fields, _digest(*fields))
