@@ -80,6 +80,12 @@ def test_two_measurements_for_one_entry_are_found(run, book, tmp_path):
     assert run("ledger", "verify", "b.db", "--release", "out", "--release", "copy").exit_code == 0
 
 
+def test_a_plan_says_its_k_however_close_to_1(run):
+    plan = ns.plan(ns.Queries(1).ask("x", [1], stderr=5))
+    plan.within(ns.Budget(mu=plan.cost.mu * 0.998)).save("plan.json")
+    assert "Every variance is at most 1.00401 times its target." in run("plan", "plan.json").stdout
+
+
 def test_an_unrecorded_release_was_paid_by_none(run, book):
     plan = ns.plan(ns.Queries(1).ask("x", [1], stderr=5))
     plan.release([3], unrecorded=True, out="free")

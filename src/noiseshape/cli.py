@@ -286,8 +286,7 @@ def _plan_lines(made: Plan, delta: float) -> Iterator[str]:
     if made.certificate is not None and made.shape == "fit":
         least = made.certificate.lower**0.5
         yield f"No Gaussian noise meets these targets at less than mu {least:.6g}."
-    if abs(made.k - 1) > 0.01:
-        yield f"Every variance is at most {made.k:.6g} times its target."
+    yield f"Every variance is at most {made.k:.6g} times its target."
     if made.queries.layout is not None:
         for name, policy in made.queries.layout.schema.policies().items():
             yield f"  {name}: {policy}."

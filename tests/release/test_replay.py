@@ -157,6 +157,16 @@ def test_failures_do_not_differ_either(plan, recorder, tmp_path, read):
     assert "failed at the step" in one[0]
 
 
+def quotes(values):
+    warnings.warn(f"{values.sum()} people", stacklevel=1)
+    return values
+
+
+def test_what_an_engine_warns_of_is_not_heard(plan, recorder, tmp_path):
+    one, two = (seen(plan, Source(v, quotes), tmp_path / str(v[2])) for v in NEIGHBOURS[0])
+    assert one == two
+
+
 def says(values):
     print("counted", values.sum(), "people")
     return values

@@ -310,6 +310,21 @@ class TestResuming:
         with pytest.raises(InvalidInput, match="damaged"):
             plan.release([1, 2, 3, 4], ledger=ledger, resume=1)
 
+    def test_a_plan_designed_anew_elsewhere_is_told_where_the_paid_one_is(
+        self, plan, ledger, monkeypatch
+    ):
+        """Other processors and threads sum in other orders: the last digits of a design differ."""
+        with pytest.raises(ReleaseFailed):
+            plan.release(Broken(), ledger=ledger)
+        (entry,) = ledger.history()
+        elsewhere = plan.within(Budget(mu=plan.cost.mu * (1 + 1e-9)))
+        with pytest.raises(InvalidInput, match="differ in its last digits") as info:
+            elsewhere.release([1, 2, 3, 4], ledger=ledger, resume=1)
+        kept = ledger.path.with_name("budget.db.runs") / entry.hash / "plan.json"
+        assert str(kept) in str(info.value)
+        again = ns.Plan.load(kept)
+        assert again.release([1, 2, 3, 4], ledger=ledger, resume=1).stamp.number == 1
+
     def test_a_plan_made_again_continues(self, plan, ledger):
         with pytest.raises(ReleaseFailed):
             plan.release(Broken(), ledger=ledger)
