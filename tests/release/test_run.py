@@ -13,8 +13,9 @@ import noiseshape as ns
 import noiseshape.release.measurement as door
 from noiseshape import Budget, BudgetExceeded, InvalidInput, Ledger, People, Queries, ReleaseFailed
 from noiseshape.archive import sealed
-from noiseshape.errors import LedgerLocked, LedgerMissing
+from noiseshape.errors import LedgerLocked, LedgerMissing, NotConverged
 from noiseshape.privacy import ledger as ledger_module
+from noiseshape.release.staging import Staging
 
 
 @pytest.fixture(scope="module")
@@ -193,6 +194,26 @@ def test_a_source_that_breaks_its_word_fails_at_a_step(plan, ledger, values):
         plan.release(source, ledger=ledger)
 
 
+def refuses(*args):
+    raise NotConverged("the strategy of Jane Doe is ill-conditioned")
+
+
+def test_a_strategy_that_cannot_be_rebuilt_is_found_before_the_debit(plan, ledger, monkeypatch):
+    monkeypatch.setattr(type(plan.strategy), "rebuild", refuses)
+    with pytest.raises(NotConverged):
+        plan.release([1, 2, 3, 4], ledger=ledger)
+    assert ledger.history() == ()
+
+
+def test_answers_are_rebuilt_before_a_release_is_handed_out(plan, ledger, monkeypatch):
+    with monkeypatch.context() as broken:
+        broken.setattr(ns.Release, "answers", property(refuses))
+        with pytest.raises(ReleaseFailed, match="at the step 'rebuild'") as info:
+            plan.release([1, 2, 3, 4], ledger=ledger)
+    assert "Jane" not in "".join(traceback.format_exception(info.value))
+    assert plan.release([1, 2, 3, 4], ledger=ledger, resume=1).stamp.number == 1
+
+
 class TestResuming:
     def test_a_failed_read_is_continued_without_a_new_debit(self, plan, ledger):
         with pytest.raises(ReleaseFailed):
@@ -276,6 +297,29 @@ class TestResuming:
         with pytest.raises(InvalidInput, match=r"runs cannot be made .* Nothing was spent"):
             plan.release([1, 2, 3, 4], ledger=ledger)
         assert ledger.history() == ()
+
+    def test_a_staging_folder_of_somebody_else_is_found_before_the_debit(
+        self, plan, ledger, monkeypatch
+    ):
+        root = ledger.path.with_name("budget.db.runs")
+        root.mkdir(mode=0o777)
+
+        def not_yours(*args):
+            raise PermissionError
+
+        with monkeypatch.context() as other:
+            other.setattr("noiseshape.release.staging.Path.chmod", not_yours)
+            with pytest.raises(InvalidInput, match=r"a folder of your own. Nothing was spent"):
+                plan.release([1, 2, 3, 4], ledger=ledger)
+        assert ledger.history() == ()
+
+    def test_a_folder_that_is_there_already_is_no_new_runs(self, plan, ledger, tmp_path):
+        """What is in it was measured for somebody: it is continued, or it is left."""
+        one, two = (Staging(tmp_path / "runs", 1, "ab" * 32, resume=False) for _ in range(2))
+        with one:
+            pass
+        with pytest.raises(ReleaseFailed, match=r"cannot be made .*nothing was measured"):
+            two.__enter__()
 
     def test_a_staging_folder_that_cannot_be_made(self, plan, ledger, monkeypatch):
         monkeypatch.setattr("noiseshape.release.run.usable", lambda root: None)
