@@ -244,6 +244,17 @@ class TestResuming:
         release = plan.release([1, 2, 3, 4], ledger=ledger, out=tmp_path / "out", resume=1)
         assert ns.Release.read(tmp_path / "out").values.tolist() == release.values.tolist()
 
+    def test_half_a_release_is_cleaned_away_and_nobody_elses(self, plan, ledger, tmp_path):
+        release = plan.release([1, 2, 3, 4], ledger=ledger)
+        mine, theirs = (
+            tmp_path / f".[x]*.{paid[:16]}.0.partial" for paid in (release.stamp.hash, "a" * 64)
+        )
+        for left in (mine, theirs):
+            left.mkdir()
+        plan.release([1, 2, 3, 4], ledger=ledger, out=tmp_path / "[x]*", resume=1)
+        assert not mine.exists()
+        assert theirs.exists()
+
     def test_without_its_staging_folder_an_entry_pays_for_nothing_more(self, plan, ledger):
         plan.release([1, 2, 3, 4], ledger=ledger)
         root = ledger.path.with_name("budget.db.runs")

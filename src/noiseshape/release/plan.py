@@ -99,6 +99,11 @@ class Plan:
         same = made.shape[1] == len(asked.cells) and np.array_equal(made.workload, asked.matrix)
         if not same or not _equal(made.reach, asked.reach):
             raise InvalidInput("the plan's strategy answers other queries than the plan's.")
+        if made.changes is not None:  # a cost under any other set would be another one's
+            raise InvalidInput(
+                "what one row can add is told by the plan's queries: leave changes out of its "
+                "strategy."
+            )
 
     @cached_property
     def cost(self) -> Cost:
