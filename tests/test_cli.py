@@ -62,6 +62,30 @@ def test_a_restored_older_copy_is_found(run, book, tmp_path):
     assert "older copy" in found.stderr
 
 
+def test_two_measurements_for_one_entry_are_found(run, book, tmp_path):
+    """As a copy makes them that was taken between debit and measurement, and was continued."""
+    import shutil
+
+    release = released()
+    (kept,) = (tmp_path / "b.db.runs").iterdir()
+    (kept / "measurement.json").unlink()
+    (kept / "kept").unlink()
+    plan = release.plan
+    plan.release([3, 4], ledger="b.db", out="again", resume=1)
+    shutil.copytree("out", "copy")
+    named = (word for folder in ("out", "copy", "again") for word in ("--release", folder))
+    found = run("ledger", "verify", "b.db", *named)
+    assert found.exit_code == 2
+    assert "out and again are two measurements for ledger entry 1" in found.stderr
+    assert run("ledger", "verify", "b.db", "--release", "out", "--release", "copy").exit_code == 0
+
+
+def test_a_plan_says_its_k_however_close_to_1(run):
+    plan = ns.plan(ns.Queries(1).ask("x", [1], stderr=5))
+    plan.within(ns.Budget(mu=plan.cost.mu * 0.998)).save("plan.json")
+    assert "Every variance is at most 1.00401 times its target." in run("plan", "plan.json").stdout
+
+
 def test_an_unrecorded_release_was_paid_by_none(run, book):
     plan = ns.plan(ns.Queries(1).ask("x", [1], stderr=5))
     plan.release([3], unrecorded=True, out="free")

@@ -17,7 +17,7 @@ import typer
 from . import spec as specs
 from ._progress import progress
 from ._version import __version__
-from .errors import BudgetExceeded, InvalidInput, NoiseshapeError, ReleaseFailed
+from .errors import BudgetExceeded, InvalidInput, LedgerAltered, NoiseshapeError, ReleaseFailed
 from .privacy import Budget, Ledger, People
 from .release import Plan, Release
 from .release import plan as designed
@@ -286,8 +286,7 @@ def _plan_lines(made: Plan, delta: float) -> Iterator[str]:
     if made.certificate is not None and made.shape == "fit":
         least = made.certificate.lower**0.5
         yield f"No Gaussian noise meets these targets at less than mu {least:.6g}."
-    if abs(made.k - 1) > 0.01:
-        yield f"Every variance is at most {made.k:.6g} times its target."
+    yield f"Every variance is at most {made.k:.6g} times its target."
     if made.queries.layout is not None:
         for name, policy in made.queries.layout.schema.policies().items():
             yield f"  {name}: {policy}."
@@ -437,16 +436,27 @@ def verify(
 ) -> None:
     """Check that a ledger holds together, and that it is the one that paid for releases.
 
-    An older copy that was put back lacks the entries of later releases: name those releases.
+    An older copy that was put back lacks the entries of later releases: name those releases. Two
+    releases of one entry, which a run continued from a copy makes, are found when both are named.
 
     Example: noiseshape ledger verify budget.db --release published
     """
     with _plainly():
         book = Ledger.open(file)
+        measured: dict[int, tuple[Path, list[int]]] = {}
         for folder in release or []:
             made = published(folder)
             made.verify(book)
             assert made.stamp is not None
+            values = made.values.tolist()
+            first, known = measured.setdefault(made.stamp.number, (folder, values))
+            if values != known:
+                raise LedgerAltered(
+                    f"{first} and {folder} are two measurements for ledger entry "
+                    f"{made.stamp.number}, which paid for one: a run was continued from a copy of "
+                    "it; count that cost twice, and use the ledger and its folder of runs in one "
+                    "place only."
+                )
             typer.echo(f"{folder}: paid by entry {made.stamp.number}.")
         typer.echo(f"{file} holds together; entries: {len(book.history())}.")
 

@@ -106,6 +106,19 @@ def test_history_tells_who_what_when_and_chains(four):
     assert len({e.hash for e in history}) == 4
 
 
+def test_two_copies_that_both_go_on_never_agree(four, path, monkeypatch):
+    """Even where both pay for the same in the same second: a release tells which one paid."""
+    monkeypatch.setattr(module, "_utc_now", lambda: "2026-01-01T00:00:00+00:00")
+    copy = path.with_name("copy.db")
+    shutil.copy(path, copy)
+    mine, theirs = (ledger.debit(charge()) for ledger in (four, Ledger.open(copy)))
+    assert (mine.number, mine.when, mine.charge) == (theirs.number, theirs.when, theirs.charge)
+    assert mine.hash != theirs.hash
+    for ledger, entry in ((four, theirs), (Ledger.open(copy), mine)):
+        with pytest.raises(LedgerAltered, match="not the ledger that paid"):
+            ledger.verify(entry.hash)
+
+
 def test_debit_returns_the_entry_that_history_shows(path):
     entry = Ledger.create(path, Budget(mu=1.0)).debit(charge())
     assert isinstance(entry, Entry)
@@ -377,7 +390,7 @@ def test_the_file_holds_what_charges_say_and_no_more(four, raw):
     ((*_, row),) = raw("SELECT * FROM entry LIMIT 1")
     entry = four.history()[0]
     assert row == (
-        *(1, entry.when, "ana", "by age", "rows", "1", "add-remove", "1/4"),
+        *(1, row[1], entry.when, "ana", "by age", "rows", "1", "add-remove", "1/4"),
         *("4: 4*1 1*2", "5c", "a1", "d3", entry.previous, entry.hash),
     )
 
@@ -449,6 +462,19 @@ def test_what_no_file_can_be_called_is_said_so(path):
     for make in (Ledger.open, lambda name: Ledger.create(name, Budget(mu=1.0))):
         with pytest.raises(LedgerError, match="is no name of a file"):
             make(f"{path}\0")
+
+
+@pytest.mark.parametrize("length", [247, 248, 255, 256])
+def test_a_name_leaves_room_for_what_sqlite_adds(path, length):
+    long = path.with_name("x" * length)
+    if length == 247:  # and -journal makes 255
+        assert Ledger.create(long, Budget(mu=1.0)).debit(charge()).number == 1
+        return
+    with pytest.raises(LedgerError, match=r"cannot be made \(File name too long\)"):
+        Ledger.create(long, Budget(mu=1.0))
+    with pytest.raises(LedgerError):
+        Ledger.open(long)
+    assert not os.listdir(path.parent)
 
 
 def test_a_file_that_vanishes_as_it_is_opened_is_not_made(path, monkeypatch):
@@ -652,10 +678,12 @@ def test_the_list_of_columns_is_whole(four, raw):
         "UPDATE entry SET number = number + 10",
         "UPDATE entry SET number = 5 - number WHERE number IN (1, 4)",
         "UPDATE entry SET number = -number WHERE number = 4",
-        "INSERT INTO entry SELECT 5, made, who, what, unit, max_rows, neighbours, mu_squared, "
-        "profile, schema_hash, selection, spec_hash, previous, hash FROM entry WHERE number = 4",
-        "INSERT INTO entry SELECT 0, made, who, what, unit, max_rows, neighbours, mu_squared, "
-        "profile, schema_hash, selection, spec_hash, previous, hash FROM entry WHERE number = 4",
+        "INSERT INTO entry SELECT 5, nonce, made, who, what, unit, max_rows, neighbours, "
+        "mu_squared, profile, schema_hash, selection, spec_hash, previous, hash FROM entry "
+        "WHERE number = 4",
+        "INSERT INTO entry SELECT 0, nonce, made, who, what, unit, max_rows, neighbours, "
+        "mu_squared, profile, schema_hash, selection, spec_hash, previous, hash FROM entry "
+        "WHERE number = 4",
         "DELETE FROM genesis",
         "INSERT INTO genesis SELECT * FROM genesis",
         "CREATE TABLE more (x)",

@@ -12,6 +12,8 @@ from noiseshape import Budget, BudgetExceeded, InvalidInput, People, Plan, Queri
 from noiseshape.archive import sealed
 from noiseshape.release.plan import plan_digest
 from noiseshape.sampling import rounded_variance
+from noiseshape.strategies import Dense
+from noiseshape.strategies.changes import Ball
 
 
 def prefixes(d=8, stderr=1.0, people=None):
@@ -98,6 +100,16 @@ def test_a_strategy_for_other_queries_is_refused():
     straight = Queries(2).ask("x", [[0, 1], [1, 0]], stderr=1)
     with pytest.raises(InvalidInput, match="other queries"):
         Plan(swapped, ns.plan(straight).strategy)
+
+
+def test_what_a_row_can_add_is_not_for_the_strategy_to_say():
+    """One count is a change of 1, whatever else the strategy could be told."""
+    asked = Queries(2).ask("cells", np.eye(2), stderr=3)
+    tiny = Dense(np.eye(2, dtype=int), 1.0, np.eye(2), changes=Ball(2, 1e-6))
+    assert tiny.cost().mu == pytest.approx(1e-6)
+    with pytest.raises(InvalidInput, match="told by the plan's queries"):
+        Plan(asked, tiny)
+    assert Plan(asked, Dense(np.eye(2, dtype=int), 1.0, np.eye(2))).cost.mu == 1
 
 
 class TestBudgets:

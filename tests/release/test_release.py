@@ -168,6 +168,11 @@ class TestAnswers:
         for shown in (answer, share, exact.table()):
             assert "noise only" in str(shown)
         assert "noise only" in repr(answer)
+        # A level that is not a whole number of percent is not rounded to one.
+        for level, said in ((0.999, "99.9 % interval"), (1 - 1e-6, "99.9999 % interval")):
+            assert said in exact.table(level=level).note
+            assert said in str(exact.answer([1, 0, 0, 0], level=level))
+            assert said in str(exact.ratio([1, 0, 0, 0], {"halves": 1}, level=level))
         assert "noise only" in repr(share)
 
     def test_consistent_answers_are_nonnegative_whole_and_additive(self, plan):
@@ -224,7 +229,7 @@ class TestFiles:
         assert said["plan sha256"] == plan.digest
         assert said["design"]["certificate"]["lower"] <= plan.cost.mu**2 * (1 + 1e-6)
         assert said["accuracy"]["errors are of"].startswith("noise only")
-        assert said["accuracy"]["intervals"].startswith("single 95% intervals, noise only")
+        assert said["accuracy"]["intervals"].startswith("single 95 % intervals, noise only")
         ratios = plan.errors()["variance / target"]
         worst = [e["greatest variance / target"] for e in said["accuracy"]["errors"]]
         assert worst == [ratios[:4].max(), ratios[4:].max()]

@@ -13,6 +13,7 @@ import json
 import logging
 import traceback
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -84,15 +85,27 @@ def seen(plan, source, folder):
             said.write(repr(release))
         except Exception as error:
             raised = "".join(traceback.format_exception(error))
+    held = [*map(repr, ledger.history()), repr(ledger.remaining())]
+    everything = sorted((str(p.relative_to(folder)), p.stat().st_mode) for p in folder.rglob("*"))
     paths = [p for p in folder.rglob("*") if p.is_file()]
     order = sorted(paths, key=lambda p: p.stat().st_mtime_ns)
     named = {str(p.relative_to(folder)): p for p in order}
     files = {name: public(p, folder) for name, p in named.items()}
-    # The measured integers, and what is computed from them, have as many digits as they have.
-    digits = {"answers.csv", "answers.parquet", "release.json", "measurement.json"}
-    sizes = {name: p.stat().st_size for name, p in named.items() if p.name not in digits}
+    # Numbers in Parquet are compressed, as well as they are.
+    sizes = {name: size(p) for name, p in named.items() if p.suffix != ".parquet"}
     text = said.getvalue() + raised
-    return text.replace(str(folder), "FOLDER"), list(named), files, sizes
+    return text.replace(str(folder), "FOLDER"), list(named), files, sizes, everything, held
+
+
+def size(path):
+    """A file's size, but for the digits of the measured integers and what follows from them."""
+    digits = []
+    if path.name == "answers.csv":
+        with path.open() as file:
+            digits = [row[k] for row in csv.DictReader(file) for k in DERIVED]
+    elif path.name in ("release.json", "measurement.json"):
+        digits = json.loads(path.read_text())["content"]["values"]["data"]
+    return path.stat().st_size - sum(map(len, digits))
 
 
 def public(path, folder):
@@ -142,6 +155,16 @@ def test_failures_do_not_differ_either(plan, recorder, tmp_path, read):
     one, two = (seen(plan, Source(v, read), tmp_path / str(v[2])) for v in NEIGHBOURS[0])
     assert one == two
     assert "failed at the step" in one[0]
+
+
+def quotes(values):
+    warnings.warn(f"{values.sum()} people", stacklevel=1)
+    return values
+
+
+def test_what_an_engine_warns_of_is_not_heard(plan, recorder, tmp_path):
+    one, two = (seen(plan, Source(v, quotes), tmp_path / str(v[2])) for v in NEIGHBOURS[0])
+    assert one == two
 
 
 def says(values):
@@ -207,15 +230,41 @@ def test_a_planted_leak_in_the_order_of_files_is_caught(plan, recorder, tmp_path
     assert one != two
 
 
-def test_a_planted_leak_in_a_size_is_caught(plan, recorder, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["provenance.json", "release.json"])
+def test_a_planted_leak_in_a_size_is_caught(plan, recorder, tmp_path, monkeypatch, name):
     import noiseshape.release.publication as publication
 
     honest = publication.publish
 
     def leaky(release, out):
         honest(release, out)
-        path = out / "provenance.json"
+        path = out / name
         path.write_text(path.read_text() + " " * int(release.answers[3] > 26))
+
+    monkeypatch.setattr("noiseshape.release.run.publish", leaky)
+    one, two = (seen(plan, Source(v), tmp_path / str(v[2])) for v in NEIGHBOURS[0])
+    assert one != two
+
+
+@pytest.mark.parametrize(
+    "leak",
+    [
+        lambda out, book: (out / "large").mkdir(),
+        lambda out, book: (out / "answers.csv").chmod(0o600),
+        lambda out, book: book.debit(replace(book.history()[0].charge, what="many people")),
+    ],
+)
+def test_a_planted_leak_in_folders_modes_or_the_ledger_is_caught(
+    plan, recorder, tmp_path, monkeypatch, leak
+):
+    import noiseshape.release.publication as publication
+
+    honest = publication.publish
+
+    def leaky(release, out):
+        honest(release, out)
+        if release.answers[3] > 26:
+            leak(out, Ledger.open(out.parent / "b.db"))
 
     monkeypatch.setattr("noiseshape.release.run.publish", leaky)
     one, two = (seen(plan, Source(v), tmp_path / str(v[2])) for v in NEIGHBOURS[0])

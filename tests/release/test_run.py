@@ -1,5 +1,7 @@
 """The order of events: checks, debit, rows, measurement, answers, publication."""
 
+import contextlib
+import sqlite3
 import stat
 import traceback
 import warnings
@@ -11,7 +13,9 @@ import noiseshape as ns
 import noiseshape.release.measurement as door
 from noiseshape import Budget, BudgetExceeded, InvalidInput, Ledger, People, Queries, ReleaseFailed
 from noiseshape.archive import sealed
-from noiseshape.errors import LedgerMissing
+from noiseshape.errors import LedgerLocked, LedgerMissing, NotConverged
+from noiseshape.privacy import ledger as ledger_module
+from noiseshape.release.staging import Staging
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +63,7 @@ def test_rows_are_read_once_and_after_the_debit(plan, ledger):
 def test_without_noise_answers_equal_the_plain_computation(plan, ledger, no_noise):
     data = np.array([10, 200, 3000, 40000])
     release = plan.release(data, ledger=ledger)
-    assert release.answers == pytest.approx(plan.queries.matrix @ data, rel=1e-13)
+    assert release.answers.tolist() == (plan.queries.matrix @ data).tolist()
 
 
 def test_the_debit_is_the_plans_cost_with_its_profile(plan, ledger):
@@ -136,6 +140,17 @@ class TestRefusalsSpendNothing:
         assert not (tmp_path / "out").exists()
         assert len(ledger.history()) == 1
 
+    def test_a_ledger_that_is_locked(self, plan, ledger, tmp_path, monkeypatch):
+        monkeypatch.setattr(ledger_module, "_PATIENCE", 0.1)
+        source = Recorded([1, 2, 3, 4])
+        with contextlib.closing(sqlite3.connect(ledger.path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(LedgerLocked, match="Nothing was spent"):
+                plan.release(source, ledger=ledger.path, out=tmp_path / "out")
+        assert source.events == ["cells"]
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["budget.db"]
+        assert ledger.history() == ()
+
     def test_a_ledger_for_other_people(self, plan, tmp_path):
         other = Ledger.create(tmp_path / "b.db", Budget(mu=9.0), people=People("id", 3))
         with pytest.raises(InvalidInput, match="protects unit 'id'"):
@@ -179,6 +194,26 @@ def test_a_source_that_breaks_its_word_fails_at_a_step(plan, ledger, values):
         plan.release(source, ledger=ledger)
 
 
+def refuses(*args):
+    raise NotConverged("the strategy of Jane Doe is ill-conditioned")
+
+
+def test_a_strategy_that_cannot_be_rebuilt_is_found_before_the_debit(plan, ledger, monkeypatch):
+    monkeypatch.setattr(type(plan.strategy), "rebuild", refuses)
+    with pytest.raises(NotConverged):
+        plan.release([1, 2, 3, 4], ledger=ledger)
+    assert ledger.history() == ()
+
+
+def test_answers_are_rebuilt_before_a_release_is_handed_out(plan, ledger, monkeypatch):
+    with monkeypatch.context() as broken:
+        broken.setattr(ns.Release, "answers", property(refuses))
+        with pytest.raises(ReleaseFailed, match="at the step 'rebuild'") as info:
+            plan.release([1, 2, 3, 4], ledger=ledger)
+    assert "Jane" not in "".join(traceback.format_exception(info.value))
+    assert plan.release([1, 2, 3, 4], ledger=ledger, resume=1).stamp.number == 1
+
+
 class TestResuming:
     def test_a_failed_read_is_continued_without_a_new_debit(self, plan, ledger):
         with pytest.raises(ReleaseFailed):
@@ -208,6 +243,17 @@ class TestResuming:
         assert not list(tmp_path.glob("*out*")), "a half-written folder was left"
         release = plan.release([1, 2, 3, 4], ledger=ledger, out=tmp_path / "out", resume=1)
         assert ns.Release.read(tmp_path / "out").values.tolist() == release.values.tolist()
+
+    def test_half_a_release_is_cleaned_away_and_nobody_elses(self, plan, ledger, tmp_path):
+        release = plan.release([1, 2, 3, 4], ledger=ledger)
+        mine, theirs = (
+            tmp_path / f".[x]*.{paid[:16]}.0.partial" for paid in (release.stamp.hash, "a" * 64)
+        )
+        for left in (mine, theirs):
+            left.mkdir()
+        plan.release([1, 2, 3, 4], ledger=ledger, out=tmp_path / "[x]*", resume=1)
+        assert not mine.exists()
+        assert theirs.exists()
 
     def test_without_its_staging_folder_an_entry_pays_for_nothing_more(self, plan, ledger):
         plan.release([1, 2, 3, 4], ledger=ledger)
@@ -263,6 +309,29 @@ class TestResuming:
             plan.release([1, 2, 3, 4], ledger=ledger)
         assert ledger.history() == ()
 
+    def test_a_staging_folder_of_somebody_else_is_found_before_the_debit(
+        self, plan, ledger, monkeypatch
+    ):
+        root = ledger.path.with_name("budget.db.runs")
+        root.mkdir(mode=0o777)
+
+        def not_yours(*args):
+            raise PermissionError
+
+        with monkeypatch.context() as other:
+            other.setattr("noiseshape.release.staging.Path.chmod", not_yours)
+            with pytest.raises(InvalidInput, match=r"a folder of your own. Nothing was spent"):
+                plan.release([1, 2, 3, 4], ledger=ledger)
+        assert ledger.history() == ()
+
+    def test_a_folder_that_is_there_already_is_no_new_runs(self, plan, ledger, tmp_path):
+        """What is in it was measured for somebody: it is continued, or it is left."""
+        one, two = (Staging(tmp_path / "runs", 1, "ab" * 32, resume=False) for _ in range(2))
+        with one:
+            pass
+        with pytest.raises(ReleaseFailed, match=r"cannot be made .*nothing was measured"):
+            two.__enter__()
+
     def test_a_staging_folder_that_cannot_be_made(self, plan, ledger, monkeypatch):
         monkeypatch.setattr("noiseshape.release.run.usable", lambda root: None)
         ledger.path.with_name("budget.db.runs").write_text("in the way")
@@ -295,6 +364,21 @@ class TestResuming:
         kept.write_text(sealed("measurement", 1, {"entry": kept.parent.name}))
         with pytest.raises(InvalidInput, match="damaged"):
             plan.release([1, 2, 3, 4], ledger=ledger, resume=1)
+
+    def test_a_plan_designed_anew_elsewhere_is_told_where_the_paid_one_is(
+        self, plan, ledger, monkeypatch
+    ):
+        """Other processors and threads sum in other orders: the last digits of a design differ."""
+        with pytest.raises(ReleaseFailed):
+            plan.release(Broken(), ledger=ledger)
+        (entry,) = ledger.history()
+        elsewhere = plan.within(Budget(mu=plan.cost.mu * (1 + 1e-9)))
+        with pytest.raises(InvalidInput, match="differ in its last digits") as info:
+            elsewhere.release([1, 2, 3, 4], ledger=ledger, resume=1)
+        kept = ledger.path.with_name("budget.db.runs") / entry.hash / "plan.json"
+        assert str(kept) in str(info.value)
+        again = ns.Plan.load(kept)
+        assert again.release([1, 2, 3, 4], ledger=ledger, resume=1).stamp.number == 1
 
     def test_a_plan_made_again_continues(self, plan, ledger):
         with pytest.raises(ReleaseFailed):
@@ -354,18 +438,41 @@ def test_panics_name_the_step_and_nothing_else(plan, ledger, kind):
     assert "Jane" not in "".join(traceback.format_exception(info.value))
 
 
-def test_no_frame_of_a_failure_holds_what_was_read(plan, ledger):
-    source = Recorded([1, 2, 3, 4])
-    source.read = lambda: np.array([1.5, 918273645.0])
-    with pytest.raises(ReleaseFailed) as info:
-        plan.release(source, ledger=ledger)
-    frames, at = [], info.value.__traceback__
+def frames_of(error):
+    """What a debugger, or a log with local variables, would show of our frames."""
+    frames, at = [], error.__traceback__
     while at is not None:
         if "noiseshape" in at.tb_frame.f_code.co_filename:
             frames.append(repr(at.tb_frame.f_locals))
         at = at.tb_next
     assert frames
-    assert "918273645" not in "".join(frames)
+    return "".join(frames)
+
+
+def test_no_frame_of_a_failure_holds_what_was_read(plan, ledger):
+    source = Recorded([1, 2, 3, 4])
+    source.read = lambda: np.array([1.5, 918273645.0])
+    with pytest.raises(ReleaseFailed) as info:
+        plan.release(source, ledger=ledger)
+    assert "918273645" not in frames_of(info.value)
+
+
+@pytest.mark.parametrize("kind", [OSError, KeyboardInterrupt])
+def test_no_frame_shows_a_measurement_that_was_not_kept(plan, ledger, monkeypatch, kind):
+    """It may be drawn again: whoever saw both would have two measurements for one debit."""
+    drawn = []
+
+    def full(self, values):
+        drawn.extend(values)
+        raise kind("disk full")
+
+    monkeypatch.setattr("noiseshape.release.staging.Staging.keep", full)
+    error = ReleaseFailed if kind is OSError else KeyboardInterrupt
+    with pytest.raises(error) as info:
+        plan.release([1, 2, 3, 4], ledger=ledger)
+    assert kind is KeyboardInterrupt or "at the step 'keep'" in str(info.value)
+    assert drawn
+    assert not any(str(value) in frames_of(info.value) for value in drawn)
 
 
 def test_an_interrupt_stays_an_interrupt(plan, ledger):

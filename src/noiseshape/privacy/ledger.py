@@ -57,7 +57,7 @@ _GENESIS = (
     "unit TEXT, max_rows TEXT, neighbours TEXT, vintage TEXT, hash TEXT)"
 )
 _ENTRY = (
-    "CREATE TABLE entry (number INTEGER PRIMARY KEY, made TEXT, who TEXT, what TEXT, "
+    "CREATE TABLE entry (number INTEGER PRIMARY KEY, nonce TEXT, made TEXT, who TEXT, what TEXT, "
     "unit TEXT, max_rows TEXT, neighbours TEXT, mu_squared TEXT, profile TEXT, "
     "schema_hash TEXT, selection TEXT, spec_hash TEXT, previous TEXT, hash TEXT)"
 )
@@ -338,7 +338,9 @@ class Ledger:
             with _transaction(self._path, "IMMEDIATE") as connection:
                 before = self._catch_up(connection)
                 after = self._within_cap(before, charge)
-                fields = (before.number + 1, _utc_now(), *terms, before.head)
+                # Keeps apart two copies of a ledger that pay for the same in the same second.
+                nonce = secrets.token_hex(16)
+                fields = (before.number + 1, nonce, _utc_now(), *terms, before.head)
                 row = (*fields, _digest(*fields))
                 _insert(connection, "entry", row)
             self._book = after.at(row)  # committed, and not before
@@ -570,14 +572,14 @@ def _fields(charge: Charge) -> Row:
 
 
 def _read_charge(row: Row) -> Charge:
-    _, _, who, what, unit, max_rows, neighbours, cost, profile, *digests, _, _ = row
+    _, _, _, who, what, unit, max_rows, neighbours, cost, profile, *digests, _, _ = row
     people = _read_people(unit, max_rows, neighbours)
     mu_squared = Cost(_read_rational(cost), people.neighbours)
     return Charge(who, what, people, mu_squared, _read_profile(profile), *digests)
 
 
 def _entry(row: Row, charge: Charge) -> Entry:
-    return Entry(row[0], row[1], charge, row[-2], row[-1])
+    return Entry(row[0], row[2], charge, row[-2], row[-1])
 
 
 def _utc_now() -> str:
@@ -678,7 +680,10 @@ def _named(path: str | os.PathLike[str]) -> Path:
 
 def _claim(path: Path) -> None:
     """Make an empty file where there is none, or refuse."""
-    remains = [name.name for name in _companions(path) if name.exists()]
+    try:
+        remains = [name.name for name in _companions(path) if _is_there(name)]
+    except OSError as error:  # such as a name that is too long with what SQLite adds to it
+        raise _unmade(path, error) from None
     if remains:
         # SQLite would replay them into the new ledger.
         raise LedgerError(
@@ -693,10 +698,22 @@ def _claim(path: Path) -> None:
             "another name."
         ) from None
     except OSError as error:
-        raise LedgerError(
-            f"{path} cannot be made ({error.strerror}): name a file in a directory that exists "
-            "and that you may write to."
-        ) from None
+        raise _unmade(path, error) from None
+
+
+def _unmade(path: Path, error: OSError) -> LedgerError:
+    return LedgerError(
+        f"{path} cannot be made ({error.strerror}): name a file in a directory that exists and "
+        "that you may write to."
+    )
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def _companions(path: Path) -> list[Path]:

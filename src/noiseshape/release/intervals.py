@@ -43,6 +43,15 @@ _CONFIDENCE = 0.999  # that the simulated quantile is not below the true one
 _SAME = 1e-9  # entries of normalised rows closer than this make two answers one
 
 
+def percent(level: float) -> str:
+    """Return a level in words that never round it to another.
+
+    >>> percent(0.95), percent(0.9995)
+    ('95 %', '99.95 %')
+    """
+    return f"{100 * level:.15g} %"
+
+
 def critical(level: float) -> float:
     """Return c with P(|N| <= c) = level for one standard normal N.
 
@@ -185,10 +194,10 @@ Kind = Literal["bounded", "complement", "everything"]
 Method = Literal["fieller", "simulated"]
 
 _SENTENCES = {
-    "bounded": "{level:.4g} % interval {low:.6g} to {high:.6g}",
-    "complement": "no bounded interval at {level:.4g} %: the denominator is not clearly different "
+    "bounded": "{level} interval {low:.6g} to {high:.6g}",
+    "complement": "no bounded interval at {level}: the denominator is not clearly different "
     "from 0, and only ratios between {excluded[0]:.6g} and {excluded[1]:.6g} are ruled out",
-    "everything": "no interval at {level:.4g} %: the denominator is not clearly different from 0, "
+    "everything": "no interval at {level}: the denominator is not clearly different from 0, "
     "and no ratio is ruled out",
 }
 
@@ -233,7 +242,7 @@ class RatioEstimate:
 
     def __str__(self) -> str:
         sentence = _SENTENCES[self.kind].format(
-            level=100 * self.level, low=self.low, high=self.high, excluded=self.excluded
+            level=percent(self.level), low=self.low, high=self.high, excluded=self.excluded
         )
         return f"{self.value:.6g} ({sentence}; {self.note})"
 

@@ -99,6 +99,11 @@ class Plan:
         same = made.shape[1] == len(asked.cells) and np.array_equal(made.workload, asked.matrix)
         if not same or not _equal(made.reach, asked.reach):
             raise InvalidInput("the plan's strategy answers other queries than the plan's.")
+        if made.changes is not None:  # a cost under any other set would be another one's
+            raise InvalidInput(
+                "what one row can add is told by the plan's queries: leave changes out of its "
+                "strategy."
+            )
 
     @cached_property
     def cost(self) -> Cost:
@@ -240,7 +245,8 @@ class Plan:
     def digest(self) -> str:
         """SHA-256 of everything that the plan says: releases and ledger entries carry it.
 
-        The same plan made again, or on another machine, has the same.
+        Saved and loaded it stays the same, on any machine. A plan designed anew has the same on
+        the same machine; other processors or threads may design other last digits.
         """
         return plan_digest(self.to_json())
 
@@ -281,9 +287,13 @@ class Plan:
         except (KeyError, TypeError, AttributeError):
             raise InvalidInput("the plan file lacks a part: make the plan anew.") from None
 
+    def text(self) -> str:
+        """Return what the plan's file says: nothing of the data."""
+        return sealed("plan", FORMAT, self.to_json())
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the plan to a file that holds nothing of the data."""
-        text = sealed("plan", FORMAT, self.to_json())
+        text = self.text()
         try:
             write_whole(path, text)
         except (OSError, ValueError):

@@ -24,6 +24,7 @@ from .intervals import (
     RatioEstimate,
     critical,
     display,
+    percent,
     ratio,
     reliability,
     simultaneous,
@@ -66,7 +67,7 @@ class Answer:
         value, error, low, high = (
             f"{v:,.{digits}f}" for v in (self.value, self.stderr, self.low, self.high)
         )
-        return f"{value} +- {error} ({self.level:.0%} interval {low} to {high}; {self.note})"
+        return f"{value} +- {error} ({percent(self.level)} interval {low} to {high}; {self.note})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -143,7 +144,7 @@ class Release:
         width = simultaneous(level, self.plan.strategy) if together else critical(level)
         value, error = self.answers, self.stderr
         kind = "simultaneous" if together else "single"
-        notes = [f"{kind} {level:.0%} intervals, {NOISE_ONLY}"]
+        notes = [f"{kind} {percent(level)} intervals, {NOISE_ONLY}"]
         columns: dict[str, Any] = {
             "query": self.plan.queries.names,
             "cell": self.plan.queries.labels,
@@ -196,7 +197,7 @@ class Release:
             asking = self._asking(rows)
             values, errors = asking.rebuild(self.values), np.sqrt(asking.variance)
             width = critical(level)
-            note = f"single {level:.0%} intervals, {NOISE_ONLY}"
+            note = f"single {percent(level)} intervals, {NOISE_ONLY}"
             return Table(
                 {
                     "cell": tuple(labels),
@@ -244,7 +245,7 @@ class Release:
                 "interval": tuple(r.kind for r in found),
             },
             caption=f"mean of {column}",
-            note=f"{level:.0%} intervals by Fieller's theorem, {NOISE_ONLY}",
+            note=f"{percent(level)} intervals by Fieller's theorem, {NOISE_ONLY}",
         )
 
     @property

@@ -29,7 +29,7 @@ from .measurement import measure
 from .publication import publish, writable
 from .release import Release, Stamp
 from .source import Counts, Source
-from .staging import Staging, usable
+from .staging import Staging, plan_of, usable
 
 if TYPE_CHECKING:
     from ..strategies.exact import Integers
@@ -81,7 +81,7 @@ def run(
     source = source_of(plan, data)
     _check(plan, source, ledger, out, unrecorded, resume)
     if ledger is None:
-        y = _measure(plan, source, None)
+        y = _measure(plan, source, None, None)
         return _finish(Release(plan, y, None, _now()), out)
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     if vintage is not None and vintage != book.vintage:
@@ -93,7 +93,7 @@ def run(
     root, resumed = runs_of(book.path), resume is not None
     if not resumed:
         usable(root)
-    entry = book.debit(charge) if resume is None else _entry(book, resume, charge)
+    entry = book.debit(charge) if resume is None else _entry(book, resume, charge, root)
     stamp = Stamp(entry.number, entry.hash)
     # What staging refuses, it refuses before a row is read, in its own words. It is held to the
     # end, so that no two processes publish one entry at once.
@@ -105,11 +105,7 @@ def run(
 def _measured_once(plan: Plan, source: Source, staging: Staging, stamp: Stamp) -> Integers:
     """Return the entry's one measurement: the one that was kept, or the first."""
     kept = staging.measured()
-    if kept is not None:
-        return kept
-    y = _measure(plan, source, stamp)
-    _step(["keep"], stamp, lambda: staging.keep(y))
-    return y
+    return _measure(plan, source, staging, stamp) if kept is None else kept
 
 
 def _finish(release: Release, out: str | os.PathLike[str] | None) -> Release:
@@ -169,8 +165,9 @@ def _check(
         if not isinstance(out, (str, os.PathLike)):
             raise InvalidInput("out must be the path of a new folder.")
         writable(out)
-    # A strategy that cannot be rebuilt is found now, on public numbers, not after the debit.
-    plan.strategy.rebuild(plan.strategy.apply([1000 * (i % 2) for i in range(cells)]))
+    # A strategy that cannot be rebuilt is found now, on public numbers as large as counts may be,
+    # and not after the debit.
+    plan.strategy.rebuild(plan.strategy.apply([(i % 2) << 62 for i in range(cells)]))
 
 
 def _charge(plan: Plan, who: str, what: str) -> Charge:
@@ -196,13 +193,15 @@ def _user() -> str:
         return f"uid {os.getuid()}"
 
 
-def _entry(book: Ledger, number: int, charge: Charge) -> Entry:
+def _entry(book: Ledger, number: int, charge: Charge, root: Path) -> Entry:
     """Return the entry to resume, if it paid for this very plan."""
     for entry in book.history():
         if entry.number == number:
             if not paid_for(entry.charge, charge):
                 raise InvalidInput(
-                    f"ledger entry {number} paid for another plan: resume with the plan it names."
+                    f"ledger entry {number} paid for another plan (designed anew, with other "
+                    "threads or elsewhere, a plan may differ in its last digits): resume with "
+                    f"the one that it paid for, {plan_of(root / entry.hash)}."
                 )
             return entry
     raise InvalidInput(f"the ledger has no entry {number}: its history tells which there are.")
@@ -217,21 +216,33 @@ def paid_for(paid: Charge, wanted: Charge) -> bool:
     return mine == theirs
 
 
-def _measure(plan: Plan, source: Source, stamp: Stamp | None) -> Integers:
+def _measure(plan: Plan, source: Source, staging: Staging | None, stamp: Stamp | None) -> Integers:
+    if staging is not None:
+        _step(["stage"], stamp, lambda: staging.describe(plan.text()))
     at = ["read"]
-    return _step(at, stamp, lambda: _read_and_measure(plan, source, at))
+    return _step(at, stamp, lambda: _read_measure_keep(plan, source, staging, at))
 
 
-def _read_and_measure(plan: Plan, source: Source, at: list[str]) -> Integers:
-    """Read the rows and measure them; ``at`` tells the step, should it fail."""
+def _read_measure_keep(
+    plan: Plan, source: Source, staging: Staging | None, at: list[str]
+) -> Integers:
+    """Read the rows, measure them, and keep the measurement; ``at`` tells what failed.
+
+    All in one step: a measurement that could not be kept, and may be drawn again, is in no frame
+    of a traceback.
+    """
     asked = plan.queries
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a warning may quote a value
         x = source.read()
         at[0] = "measure"
-        return measure(
+        y = measure(
             plan.strategy, x, plan.cost, people=asked.people, rows_may_leave=asked.rows_may_leave
         ).values
+    if staging is not None:
+        at[0] = "keep"
+        staging.keep(y)
+    return y
 
 
 def _step(at: list[str], stamp: Stamp | None, act: Callable[[], T]) -> T:

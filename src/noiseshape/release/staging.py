@@ -37,6 +37,11 @@ def usable(root: Path) -> None:
         ) from None
 
 
+def plan_of(folder: Path) -> Path:
+    """Return the file of the plan in the folder of a ledger entry."""
+    return folder / "plan.json"
+
+
 class Staging:
     """The folder of one ledger entry, held by one process at a time.
 
@@ -112,6 +117,16 @@ class Staging:
         traceback: TracebackType | None,
     ) -> None:
         os.close(self._lock)
+
+    def describe(self, plan: str) -> None:
+        """Keep the plan that was paid for: designed anew elsewhere, its last digits may differ."""
+        if not self.plan.exists():
+            write_whole(self.plan, plan, mode=0o600)
+
+    @property
+    def plan(self) -> Path:
+        """The file of the plan that was paid for."""
+        return plan_of(self.path)
 
     @property
     def file(self) -> Path:
