@@ -204,7 +204,8 @@ def check(
         asked = specs.read(spec)
         work = asked.workload(spec.parent)
         if data is None:
-            queries = work.compiled()
+            with progress("Compiling the queries"):
+                queries = work.compiled()
             if as_json:
                 facts = {"answers": len(queries.names), "cells": len(queries.cells)}
                 typer.echo(json.dumps(facts))
@@ -366,7 +367,10 @@ def create(
 
 @ledger.command()
 def show(file: File, delta: Delta = 1e-9, as_json: AsJson = False) -> None:
-    """Show what a ledger allows, what was spent, and what is left."""
+    """Show what a ledger allows, what was spent, and what is left.
+
+    Example: noiseshape ledger show budget.db --delta 1e-6
+    """
     with _plainly():
         book = Ledger.open(file)
         left, spent = book.remaining(), book.spent()
@@ -400,7 +404,10 @@ def show(file: File, delta: Delta = 1e-9, as_json: AsJson = False) -> None:
 
 @ledger.command()
 def history(file: File, as_json: AsJson = False) -> None:
-    """List every release that was paid for: when, who, what, and its cost."""
+    """List every release that was paid for: when, who, what, and its cost.
+
+    Example: noiseshape ledger history budget.db
+    """
     with _plainly():
         entries = Ledger.open(file).history()
         rows: list[dict[str, Any]] = [

@@ -56,6 +56,8 @@ class ColumnSpec(_Part):
     def _one(self) -> Self:
         kinds = ("integers", "categories", "bins", "booleans", "dates")
         _exactly_one("a column", {k: getattr(self, k) for k in kinds})
+        _only_with(self, "by", "dates")
+        _only_with(self, "closed", "bins")
         return self
 
     def domain(self, folder: Path) -> Domain:
@@ -94,6 +96,8 @@ class RecodeSpec(_Part):
     @model_validator(mode="after")
     def _one(self) -> Self:
         _exactly_one("a recode", {k: getattr(self, k) for k in ("ranges", "mapping", "file")})
+        _only_with(self, "source", "file")
+        _only_with(self, "target", "file")
         return self
 
     def recode(self, folder: Path) -> Recode:
@@ -143,6 +147,7 @@ class QuerySpec(_Part):
         if self.sum is None:
             kinds.append("where")
         _exactly_one("a query", {k: getattr(self, k) for k in kinds})
+        _only_with(self, "over", "rows")
         if self.ranges is not None and len(self.ranges) != 1:
             raise ValueError("ranges are of one column")
         return self
@@ -156,14 +161,12 @@ class QuerySpec(_Part):
             asked["reference"] = folder / self.reference.file if is_file else self.reference  # type: ignore[union-attr]
         if self.name is not None:
             asked["name"] = self.name
+        asked["by"] = self.by
         if self.rows is not None:
             work.rows(self.rows, over=self.over, **asked)
-            return
-        if self.total:
+        elif self.total:
             work.total(**asked)
-            return
-        asked["by"] = self.by
-        if self.marginal is not None:
+        elif self.marginal is not None:
             columns = [self.marginal] if isinstance(self.marginal, str) else self.marginal
             work.marginal(*columns, **asked)
         elif self.prefixes is not None:
@@ -375,6 +378,12 @@ def _exactly_one(what: str, given: dict[str, Any]) -> None:
         )
 
 
+def _only_with(part: BaseModel, key: str, other: str) -> None:
+    """Refuse a key that would mean nothing where it stands."""
+    if key in part.model_fields_set and getattr(part, other) is None:
+        raise ValueError(f"{key} goes with {other}, and there is none: leave {key} out")
+
+
 def _sentence(error: ValidationError, content: Any) -> str:
     """Return the first thing that is wrong, where it is, and what would be right."""
     # Of the members of a union, the one that got furthest is what was meant.
@@ -400,7 +409,8 @@ def _sentence(error: ValidationError, content: Any) -> str:
     if first["type"] == "missing":
         return f"the key {where!r} is missing."
     problem = _MEANS.get(first["type"], first["msg"]).removeprefix("Value error, ").rstrip(".")
-    problem = problem.replace("Input should be", "must be")
+    problem = problem.replace("Input should be", "must be").replace(" after validation", "")
+    problem = re.sub("^(List|Dictionary) should have", "must have", problem)
     got = "" if isinstance(first["input"], (dict, list)) else f", got {first['input']!r}"
     if first["type"] == "value_error":
         return f"{where}: {problem}." if where else f"{problem}."

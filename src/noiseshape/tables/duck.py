@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import glob
 import gzip
 import math
 import os
+import re
 import shutil
 import tempfile
 import weakref
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import duckdb
 import pyarrow as pa
@@ -29,8 +32,9 @@ _DATES = {"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "T
 _PARQUET = (".parquet", ".pq")
 _DELIMITED = {".csv": ",", ".tsv": "\t", ".txt": ","}
 
-# A line of CSV longer than this is no row of a table.
+# A line of CSV longer than this is no row of a table; a first line, no names.
 _LINE = 1 << 26
+_HEADER = 1 << 20
 
 
 def kind_of(declared: str) -> Kind | None:
@@ -172,10 +176,11 @@ def _parquet(names: Sequence[str]) -> Duck:
     made = Duck(f"read_parquet({listed}, union_by_name = false, hive_partitioning = false)")
     unreadable = differs = False
     try:
-        connection = made._connect()
         made.kinds()
-        schemas = {tuple(connection.execute(_described(n)).fetchall()) for n in names}
-        differs = len(schemas) > 1
+        if len(names) > 1:
+            connection = made._connect()
+            schemas = {tuple(connection.execute(_described(n)).fetchall()) for n in names}
+            differs = len(schemas) > 1
     except duckdb.Error:
         unreadable = True
     # Raised here, so that no engine's message hangs on to it.
@@ -196,12 +201,13 @@ def _csv(names: Sequence[str], delimiter: str) -> Duck:
         raise InvalidInput(f"{_named(names)} do not all begin with the same line of names.")
     header = headers.pop()
     columns = ", ".join(f"{DUCKDB.literal(name)}: 'VARCHAR'" for name in header)
-    # Nothing is sniffed: every column is text, and a line that is no row is left out.
+    # Nothing is sniffed: every column is text, and a line that is no row is left out. Not in
+    # parallel, where the engine stops on a value that holds the end of a line.
     return Duck(
         f"read_csv({_list_of(names)}, auto_detect = false, header = true, columns = "
         f"{{{columns}}}, delim = {DUCKDB.literal(delimiter)}, quote = '\"', escape = '\"', "
         "nullstr = '', null_padding = true, strict_mode = false, ignore_errors = true, "
-        f"max_line_size = {_LINE}, parallel = {'false' if len(names) == 1 else 'true'})"
+        f"max_line_size = {_LINE}, parallel = false)"
     )
 
 
@@ -209,15 +215,27 @@ def _header(name: str, delimiter: str) -> tuple[str, ...]:
     header: list[str] | None = None
     try:
         opener: Any = gzip.open if name.lower().endswith(".gz") else open
-        with opener(name, "rt", encoding="utf-8-sig", newline="") as file:
-            header = next(csv.reader(file, delimiter=delimiter), None)
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error):
+        with opener(name, "rb") as file:
+            text = _first_line(file).decode("utf-8-sig")  # no byte of a row decides anything
+        header = next(csv.reader([text], delimiter=delimiter), None)
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error):
         pass
     if not header:
         raise InvalidInput(f"{name} cannot be read: it must be UTF-8 text that begins with names.")
     if len({column.lower() for column in header}) != len(header):
         raise InvalidInput(f"{name} names two columns alike, but for their case.")
     return tuple(header)
+
+
+def _first_line(file: BinaryIO) -> bytes:
+    """Return a file's first line, where the end of a line within quotes ends none."""
+    held = b""
+    while part := file.readline(_HEADER):
+        held += part
+        if held.count(b'"') % 2 == 0 or len(held) > _HEADER:
+            break
+    found = re.match(rb'(?:[^"\r\n]|"[^"]*")*', held)
+    return found[0] if found else b""
 
 
 def _list_of(names: Sequence[str]) -> str:
@@ -230,7 +248,28 @@ def _named(names: Sequence[str]) -> str:
 
 def arrow(table: pa.Table) -> Duck:
     """Return the rows of an Arrow table."""
+    if len(set(table.column_names)) != len(table.column_names):
+        raise InvalidInput("the table has two columns of one name: rename one.")
+    for at in _unknown(table.schema):
+        field = pa.field(table.schema.names[at], pa.null())
+        table = table.set_column(at, field, pa.nulls(len(table)))
     return Duck("rows", register=lambda: table, empty=table.schema.empty_table())
+
+
+def _unknown(schema: pa.Schema) -> list[int]:
+    """Return which columns hold what the engine has no type for."""
+    with duckdb.connect() as connection:
+
+        def known(part: pa.Schema) -> bool:
+            with contextlib.suppress(duckdb.Error):
+                connection.register("rows", part.empty_table())
+                connection.execute("DESCRIBE SELECT * FROM rows").fetchall()
+                return True
+            return False
+
+        if known(schema):
+            return []
+        return [i for i, field in enumerate(schema) if not known(pa.schema([field]))]
 
 
 def polars(frame: Any) -> Duck:
@@ -272,8 +311,10 @@ def pandas(frame: Any) -> Duck:
 
 
 def _is_native(dtype: Any) -> bool:
-    """Return whether a pandas column has one type, and no time zone."""
+    """Return whether a pandas column has one type that the engine knows, and no time zone."""
     kind = getattr(dtype, "kind", "O")
+    if kind == "f" and dtype.itemsize == 2:
+        return False
     return kind in "iufb" or (kind == "M" and getattr(dtype, "tz", None) is None)
 
 

@@ -72,13 +72,14 @@ class Question:
     Attributes
     ----------
     families
-        One for each ``by`` and for the query itself; rows are their product, the last fastest.
+        One for each ``by`` and for the query itself; answers are their product, the last fastest.
     condition
         Only rows that meet it count.
     summed
         The column whose values are summed; None where rows are counted.
     over, weights
-        For ``rows``: the columns, and an array of shape (r, cells of each).
+        For ``rows``: the columns, and an array of shape (r, cells of each); answers are the
+        product of families and r.
     """
 
     families: tuple[Family, ...] = ()
@@ -90,27 +91,25 @@ class Question:
     @property
     def axes(self) -> tuple[str, ...]:
         """The names of what the rows are by."""
-        return tuple(f.name for f in self.families)
+        return (*(f.name for f in self.families), *(["row"] if self.weights is not None else []))
 
     @property
     def rows(self) -> int:
         """How many answers there are."""
-        if self.weights is not None:
-            return len(self.weights)
-        return math.prod(len(f.labels) for f in self.families)
+        each = 1 if self.weights is None else len(self.weights)
+        return each * math.prod(len(f.labels) for f in self.families)
 
     def parts(self) -> list[tuple[str, ...]]:
-        """Return the labels of each row, one for each axis."""
-        if self.weights is not None:
-            return [(str(i),) for i in range(len(self.weights))]
-        return list(product(*(f.labels for f in self.families)))
+        """Return the labels of each row, one for each axis, then its number in ``weights``."""
+        return list(product(*(f.labels for f in self.families), *self._numbers()))
 
     def labels(self) -> list[str]:
         """Return a text for each row."""
-        if self.weights is not None:
-            return [str(i) for i in range(len(self.weights))]
         named = ([f"{f.name}{f.sign}{label}" for label in f.labels] for f in self.families)
-        return [", ".join(part) for part in product(*named)]
+        return [", ".join(part) for part in product(*named, *self._numbers())]
+
+    def _numbers(self) -> list[list[str]]:
+        return [] if self.weights is None else [[str(i) for i in range(len(self.weights))]]
 
     def functions(self) -> list[tuple[str, Steps]]:
         """Return what the question tells apart: functions of the cells of columns."""
@@ -340,13 +339,7 @@ class Layout:
 
     def rows(self, question: Question) -> Floats:
         """Return a question as rows over the coordinates, shape (r, coordinates)."""
-        needed, free = 8 * 6 * question.rows * self.coordinates, free_memory()
-        if needed > free:
-            raise TooLarge(
-                f"{question.rows:,} answers over {self.coordinates:,} cells need about "
-                f"{needed / 1e9:.1f} GB to plan, and {free / 1e9:.1f} GB are free: ask for fewer "
-                "answers, about fewer columns together, or in coarser bands."
-            )
+        fits(question.rows, self.coordinates)
         if question.summed is None:
             counted = self._cells_rows(question, self.axes)
             rows = np.broadcast_to(counted, (question.rows, *self.shape))
@@ -383,8 +376,6 @@ class Layout:
         """Return the question's value on each cell of some axes, broadcast where it is constant."""
         n, count = len(axes), len(question.families)
         position = {axis.column: i for i, axis in enumerate(axes)}
-        if question.weights is not None:
-            return self._any_rows(question, axes)
         found = np.ones((1,) * (count + n))
         for i, family in enumerate(question.families):
             if family.column not in position:
@@ -396,10 +387,14 @@ class Layout:
             found = found * values.T.reshape(shape)
         if question.condition is not None:
             found = found * _truth(question.condition, axes)
+        if question.weights is not None:
+            weights = self._weights(question, axes)
+            found = found.reshape(-1, 1, *found.shape[count:]) * weights
+            count = 2
         return found.reshape(question.rows, *found.shape[count:])
 
-    def _any_rows(self, question: Question, axes: Sequence[Atoms]) -> Floats:
-        """Return rows of weights on the full cells of some columns, each of them told apart."""
+    def _weights(self, question: Question, axes: Sequence[Atoms]) -> Floats:
+        """Return the weights on the full cells of some columns, each of them told apart."""
         assert question.weights is not None
         order = sorted(range(len(question.over)), key=lambda i: self._position[question.over[i]])
         shape = [1] * len(axes)
@@ -433,13 +428,16 @@ class Layout:
         counts, sums : Python integers, shape (grid_size,)
             Rows of each cell, and for each of ``self.sums`` the sum of their values.
         """
-        parts = [counts[self.kept]]
+        rows = counts[self.kept]
+        parts = [rows]
         for total, values, (group, groups) in zip(self.sums, sums, self._excess, strict=True):
-            low, _ = self.lows_and_highs(total.column)
-            excess = values[self.kept] - self._per_cell(total.column, low).astype(object) * parts[0]
+            low, high = self.lows_and_highs(total.column)
+            # Elsewhere nobody is, or nobody can exceed.
+            at = np.flatnonzero((rows != 0) & self._per_cell(total.column, high > low))
+            least = self._per_cell(total.column, low)[at].astype(object)
             gathered = np.zeros(len(groups), dtype=object)
-            told = np.isin(group, groups)
-            np.add.at(gathered, np.searchsorted(groups, group[told]), excess[told])
+            excess = values[self.kept][at] - least * rows[at]
+            np.add.at(gathered, np.searchsorted(groups, group[at]), excess)
             parts.append(gathered)
         return np.concatenate(parts)
 
@@ -494,6 +492,18 @@ class Layout:
             ):
                 raise InvalidInput("the plan's cells do not fit its schema: make the plan anew.")
         return Layout(schema, axes, tuple(Sum(c, tuple(by)) for c, by in content["sums"]))
+
+
+def fits(answers: int, cells: int) -> None:
+    """Refuse, before it is made, a matrix of weights that memory does not hold."""
+    # Measured: six matrices of doubles at the peak, and half a kilobyte of labels a cell.
+    needed, free = (8 * 6 * answers + 512) * cells, free_memory()
+    if needed > free:
+        raise TooLarge(
+            f"{answers:,} answers over {cells:,} cells need about {needed / 1e9:,.1f} GB to plan, "
+            f"and {free / 1e9:,.1f} GB are free: ask for fewer answers, about fewer columns "
+            "together, or in coarser bands."
+        )
 
 
 def _truth(predicate: Predicate, axes: Sequence[Atoms]) -> Bools:

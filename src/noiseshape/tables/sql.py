@@ -40,6 +40,7 @@ READABLE: dict[str, tuple[Kind, ...]] = {
 _FEW = 1024
 _GROUPS = 1 << 20
 _EVERYTHING = Steps([0], [0])  # of all cells: whether a row stays
+_NO_LIMIT = 1 << 60
 _LEAF = 8  # values that are compared one by one
 
 _NUMBER = "^ *[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)? *$"
@@ -58,6 +59,9 @@ class Dialect:
         Types of text and of exact integers of 38 digits.
     matches
         How a text is matched with a regular expression.
+    finite
+        Whether a double is a number and not infinite. To DuckDB this is no comparison: its files'
+        least and greatest values leave NaN out, and comparisons are decided by them.
     escape
         Whether a backslash in a literal must be doubled.
     mark
@@ -69,6 +73,7 @@ class Dialect:
     text: str
     wide: str
     matches: str
+    finite: str
     escape: bool
     mark: str
     stages: bool
@@ -85,8 +90,13 @@ class Dialect:
         return str(value) if isinstance(value, int) else f"CAST('{value!r}' AS DOUBLE)"
 
 
-DUCKDB = Dialect("VARCHAR", "HUGEINT", "regexp_matches({0}, {1})", False, '"', True)
-SPARK = Dialect("STRING", "DECIMAL(38, 0)", "{0} RLIKE {1}", True, "`", False)
+DUCKDB = Dialect(
+    "VARCHAR", "HUGEINT", "regexp_matches({0}, {1})", "isfinite({0})", False, '"', True
+)
+# NaN is greater than every number there.
+SPARK = Dialect(
+    "STRING", "DECIMAL(38, 0)", "{0} RLIKE {1}", f"abs({{0}}) <= {_GREATEST}", True, "`", False
+)
 
 
 def check_kinds(schema: Schema, people: People, kinds: Mapping[str, Kind | None]) -> None:
@@ -251,7 +261,8 @@ class _Counting:
                 code = self._code(axis.column, self._value(axis.column, domain), axis.steps)
             codes.append(f"{code} AS k{i}")
         passed = [f"s{i}" for i in range(len(sums))]
-        held = f"SELECT {', '.join([*codes, 'n', *passed])} FROM ({inner}) AS raw"
+        # A limit that no table meets: without it, what is asked of groups is asked of every row.
+        held = f"SELECT {', '.join([*codes, 'n', *passed])} FROM ({inner} LIMIT {_NO_LIMIT}) AS raw"
         told = [f"k{i} IS NOT NULL" for i in range(len(codes))]
         held = f"SELECT * FROM ({held}) AS coded{_where(told)}"
         return self._grouped(held, weight=f"sum(CAST(n AS {self.sql.wide}))")
@@ -318,9 +329,8 @@ def _is_real(domain: Domain, kind: Kind | None) -> bool:
     return not whole
 
 
-def _finite(x: str) -> str:
-    # Also false for NaN, which both engines hold to be greater than every number.
-    return f"CASE WHEN abs({x}) <= {_GREATEST} THEN {x} END"
+def _finite(x: str, sql: Dialect) -> str:
+    return f"CASE WHEN {sql.finite.format(x)} THEN {x} END"
 
 
 def number_of(column: str, kind: Kind | None, sql: Dialect) -> str:
@@ -331,8 +341,8 @@ def number_of(column: str, kind: Kind | None, sql: Dialect) -> str:
         return f"CAST({column} AS INTEGER)"
     if kind == "text":
         told = sql.matches.format(column, sql.literal(_NUMBER))
-        return _finite(f"(CASE WHEN {told} THEN TRY_CAST(trim({column}) AS DOUBLE) END)")
-    return _finite(f"TRY_CAST({column} AS DOUBLE)")
+        return _finite(f"(CASE WHEN {told} THEN TRY_CAST(trim({column}) AS DOUBLE) END)", sql)
+    return _finite(f"TRY_CAST({column} AS DOUBLE)", sql)
 
 
 def text_of(column: str, kind: Kind | None, sql: Dialect) -> str:
@@ -342,7 +352,7 @@ def text_of(column: str, kind: Kind | None, sql: Dialect) -> str:
     if kind == "truth":
         return f"CASE WHEN {column} THEN 'true' WHEN NOT {column} THEN 'false' END"
     if kind == "real":  # 1.0 is the text 1
-        real = _finite(f"TRY_CAST({column} AS DOUBLE)")
+        real = _finite(f"TRY_CAST({column} AS DOUBLE)", sql)
         whole = f"CAST(TRY_CAST(({real}) AS BIGINT) AS {sql.text})"
         return (
             f"CASE WHEN ({real}) = floor(({real})) AND abs(({real})) < 9e15 THEN {whole} "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -12,7 +13,7 @@ from .._checks import floats
 from ..errors import InvalidInput
 from ..privacy import People
 from .domains import Integers
-from .layout import Family, Layout, Question
+from .layout import Family, Layout, Question, fits
 from .queries import Queries
 from .schema import Schema, View
 from .steps import Steps
@@ -61,9 +62,9 @@ class Workload:
         self.schema, self.people, self.table = schema, people or People(), table
         self._asked: list[tuple[str, Question, np.ndarray[Any, Any]]] = []
 
-    def total(self, *, name: str = "total", **target: Any) -> Self:
+    def total(self, *, by: Names = (), name: str = "total", **target: Any) -> Self:
         """Ask how many rows there are."""
-        return self._ask(name, Question(), target)
+        return self._ask(name, self._question(_names(by)), target)
 
     def marginal(
         self, *columns: str, name: str | None = None, by: Names = (), **target: Any
@@ -80,6 +81,7 @@ class Workload:
         """Ask for the count at or below every value of an ordered column."""
         view = self._ordered(column)
         n = view.domain.regular
+        fits(n, n)
         family = Family(
             column, "<=", view.column, view.labels[:n],
             Steps(np.arange(n + 1), np.vstack([np.triu(np.ones((n, n))), np.zeros((1, n))]))
@@ -116,6 +118,7 @@ class Workload:
             raise InvalidInput(
                 f"{column} has {n:,} values and {n * (n + 1) // 2:,} ranges: ask for some of them."
             )
+        fits(n * (n + 1) // 2, n)
         spans = [(i, j + 1) for i in range(n) for j in range(i, n)]
         texts = view.labels
         labels = tuple(_range_label(texts[i], texts[j - 1]) for i, j in spans)
@@ -147,28 +150,47 @@ class Workload:
         return self._ask(name or f"sum of {column}", question, target)
 
     def rows(
-        self, matrix: ArrayLike, *, over: Names | None = None, name: str = "rows", **target: Any
+        self,
+        matrix: ArrayLike,
+        *,
+        over: Names | None = None,
+        by: Names = (),
+        name: str = "rows",
+        **target: Any,
     ) -> Self:
-        """Ask any linear queries: a weight for every cell of some columns (by default of all).
+        """Ask any linear queries: a weight for every cell of some columns.
+
+        By default of all columns but those of ``by``, which splits each of the queries.
 
         Cells are in the order of ``over``, the last column fastest, "other" and "missing" last
         in each.
         """
-        columns = tuple(self.schema.columns) if over is None else _names(over)
+        split = self._question(_names(by)).families
+        taken = {family.column for family in split}
+        if over is None:
+            over = [column for column in self.schema.columns if column not in taken]
+        columns = _names(over)
         for column in columns:
             if column not in self.schema.columns:
                 self.schema.view(column)
                 raise InvalidInput(f"{column} is a recode: rows are over columns.")
         if len(set(columns)) != len(columns):
             raise InvalidInput("the columns of rows must differ.")
+        if taken & set(columns):
+            raise InvalidInput(
+                f"{min(taken & set(columns))} is weighed by the rows of {name!r} and splits them: "
+                "leave it out of over, or of by."
+            )
         sizes = tuple(len(self.schema.view(c).labels) for c in columns)
         weights = np.atleast_2d(floats(f"the matrix of {name!r}", matrix))
-        if weights.ndim != 2 or weights.shape[1] != np.prod(sizes) or not len(weights):
+        if weights.ndim != 2 or weights.shape[1] != math.prod(sizes) or not len(weights):
             raise InvalidInput(
-                f"the matrix of {name!r} needs {' x '.join(map(str, sizes))} = {np.prod(sizes)} "
+                f"the matrix of {name!r} needs {' x '.join(map(str, sizes))} = {math.prod(sizes)} "
                 f"columns, a weight for every cell of {', '.join(columns)}; got {weights.shape}."
             )
-        question = Question(over=columns, weights=weights.reshape(-1, *sizes))
+        if not weights.any(axis=1).all():
+            raise InvalidInput(f"a row of {name!r} asks nothing: all its weights are 0.")
+        question = Question(split, over=columns, weights=weights.reshape(-1, *sizes))
         return self._ask(name, question, target)
 
     def question(
@@ -200,9 +222,18 @@ class Workload:
             layout=layout,
         )
         for name, question, variance in self._asked:
-            asked = asked.ask(
-                name, layout.rows(question), variance=variance, labels=question.labels()
-            )
+            rows, labels = layout.rows(question), question.labels()
+            # What is 0 whoever is counted, such as an impossible cell, is no query.
+            (told,) = np.nonzero(rows.any(axis=1))
+            if not told.size:
+                raise InvalidInput(
+                    f"{name!r} asks nothing: by its condition, or by what is impossible, it is 0 "
+                    "whoever is counted."
+                )
+            if told.size < len(rows):
+                rows, variance = rows[told], variance[told]
+                labels = [labels[i] for i in told]
+            asked = asked.ask(name, rows, variance=variance, labels=labels)
         return asked
 
     def _question(self, by: Sequence[str], *further: Family) -> Question:
@@ -230,9 +261,9 @@ class Workload:
 
     def _span(self, view: View, low: Any, high: Any) -> tuple[int, int]:
         """Return the cells from low to high, first and after the last."""
-        if (
-            isinstance(view.domain, Integers)
-            and not view.domain.low <= low <= high <= view.domain.high
+        if isinstance(view.domain, Integers) and not (
+            all(isinstance(v, (int, float, np.integer)) for v in (low, high))
+            and view.domain.low <= low <= high <= view.domain.high
         ):
             raise InvalidInput(
                 f"a range of {view.name} must lie within {view.domain.low} to {view.domain.high}, "
@@ -286,6 +317,7 @@ class Workload:
 def _each(view: View) -> Family:
     """Return one row for each cell of a column, or each label of a recode."""
     cells = view.cells()
+    fits(view.size, len(cells.starts))
     return Family(
         view.name, "=", view.column, view.labels,
         Steps(cells.starts, np.eye(view.size)[cells.values]),
@@ -298,6 +330,7 @@ def _intervals(
     low, high = np.array(spans).T
     starts = np.unique(np.concatenate([[0], low, high]))
     starts = starts[starts < view.domain.size]
+    fits(len(spans), len(starts))
     inside = (low <= starts[:, None]) & (starts[:, None] < high)
     return Family(name, "=", view.column, labels, Steps(starts, inside.astype(np.float64)))
 
