@@ -3,25 +3,21 @@
 import contextlib
 import csv
 import gzip
-import itertools
 import shutil
 import tempfile
 from pathlib import Path
-from unittest import mock
 
 import duckdb
-import numpy as np
+import hypothesis
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import hypothesis
 from hypothesis import HealthCheck, Phase, given, settings
 from tests.tables.oracle import worlds
 
 import noiseshape as ns
-import noiseshape.release.measurement as door
 from noiseshape.tables.engine import Rows
 from noiseshape.tables.opening import opened
 
