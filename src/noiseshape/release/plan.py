@@ -7,25 +7,21 @@ is computed from the integers that will be executed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.linalg import lstsq
 
 from .._arb import fraction_down
 from .._checks import Floats, floats, frozen, positive
 from ..archive import digest, pack, uncompressed, unpack
-from ..design import Certificate, Design, fit, total
+from ..design import Certificate, Design, fit
 from ..design.certificate import COST, Level
 from ..design.compare import DESIGNS, QUICK, Comparison, compare
 from ..design.hierarchy import hierarchy
-from ..design.identity import identity
-from ..design.sm2 import sm2
 from ..design.solve import Watch
 from ..errors import BudgetExceeded, InvalidInput
 from ..privacy import Budget, Cost, People, Profile
@@ -48,12 +44,7 @@ Priority = Literal["accuracy", "privacy"]
 # Targets aimed at where a plan is put together of parts, so that rounding misses none.
 AIM = 1 - 1e-5
 
-SHAPES: dict[str, Callable[[ArrayLike, ArrayLike], Design]] = {
-    "total": total,
-    "hierarchy": hierarchy,
-    "identity": identity,
-    "sm2": sm2,
-}
+SHAPES = ("total", "hierarchy", "identity", "sm2")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -237,12 +228,9 @@ class Plan(Planned):
                 "workload without its sums."
             )
         W, variance = _with_absence(self.queries), self.queries.variance
-        if self.queries.people.neighbours == "replace":
-            chosen = options.pop("designs", QUICK)
-            options["designs"] = [
-                _replacing(name, W, variance) if name in DESIGNS else name for name in chosen
-            ]
-        return compare(W, variance, **options)
+        chosen = options.pop("designs", QUICK)
+        designs = [_compared(one, self.queries, W) if one in DESIGNS else one for one in chosen]
+        return compare(W, variance, designs, **options)
 
     def release(
         self,
@@ -322,7 +310,7 @@ class Plan(Planned):
             spec_hash=self.digest,
         )
 
-    def measured(self, x: ArrayLike) -> Integers:
+    def measured(self, x: Integers) -> Integers:
         """Return A~ x + noise, (k,)."""
         asked = self.queries
         return measure(
@@ -564,7 +552,7 @@ def _designed(
             "'total'."
         )
     else:
-        design = SHAPES[shape](per_row(queries, W), variance)
+        design = _shaped(shape, queries, variance)
     absences = design.A.shape[1] - (W if queries.reach is None else queries.reach).shape[1]
     A = on_coordinates(queries, design.A[:, : design.A.shape[1] - absences])
     executed = rounded(A, W, reach=queries.reach)
@@ -590,9 +578,23 @@ def _with_absence(queries: Queries) -> Floats:
     return np.pad(W, ((0, 0), (0, int(absent))))
 
 
-def _replacing(name: str, W: Floats, variance: Floats) -> Design:
-    """Return a design at what it costs to replace a person; only fit is made for that."""
+def _shaped(shape: str, queries: Queries, variance: Floats) -> Design:
+    """Return the design of a shape; a hierarchy has a tree for each ordered column."""
+    W = per_row(queries, queries.matrix)
+    layout = queries.layout
+    if shape != "hierarchy" or layout is None:
+        return DESIGNS[shape](W, variance)
+    columns = [layout.schema.columns[axis.column] for axis in layout.axes]
+    ordered = [column.ordered for column in columns]
+    return hierarchy(W, variance, sizes=layout.shape, ordered=ordered, kept=layout.kept)
+
+
+def _compared(name: str, queries: Queries, W: Floats) -> Design:
+    """Return a design at what it costs under the plan's neighbours; only fit is made for them."""
+    neighbours = queries.people.neighbours
     if name == "fit":
-        return fit(W, variance, neighbours="replace")
-    design = DESIGNS[name](W, variance)
-    return Design(design.name, design.W, design.c, design.A, neighbours="replace")
+        return fit(W, queries.variance, neighbours=neighbours)
+    made = _shaped(name, queries, queries.variance)
+    A = np.pad(made.A, ((0, 0), (0, W.shape[1] - made.A.shape[1])))  # absence is not measured
+    proof = made.certificate if neighbours == made.neighbours else None
+    return Design(name, W, made.c, A, certificate=proof, neighbours=neighbours)
