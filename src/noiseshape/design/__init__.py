@@ -10,7 +10,7 @@ from .marginals import MarginalsDesign, marginals
 from .slack import extend, slack
 from .sm2 import sm2
 from .solve import Progress
-from .total import total
+from .total import total, weighted_total
 
 __all__ = [
     "Certificate",
@@ -29,4 +29,5 @@ __all__ = [
     "slack",
     "sm2",
     "total",
+    "weighted_total",
 ]
