@@ -372,7 +372,10 @@ def _free_move(A: Floats, F: Floats, target: Floats) -> Floats:
     if not len(F):
         return _least(A, target)
     N = null_space(F)
-    return np.asarray(N @ _least(A @ N, target))
+    seen = A @ N
+    # Where the constants fix all that was measured, rounding alone is left: no direction to move.
+    seen[np.abs(seen) <= 1e-13 * (np.abs(A) @ np.abs(N))] = 0.0
+    return np.asarray(N @ _least(seen, target))
 
 
 def _first_to_vanish(x: Floats, move: Floats) -> tuple[int, float] | None:
