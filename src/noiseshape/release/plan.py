@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import lstsq
 
 from .._arb import fraction_down
-from .._checks import Floats
+from .._checks import Floats, floats, frozen, positive
 from ..archive import (
     digest,
     pack,
@@ -30,7 +30,7 @@ from ..archive import (
     write_whole,
 )
 from ..design import Certificate, Design, fit, total
-from ..design.certificate import Level
+from ..design.certificate import COST, Level
 from ..design.compare import DESIGNS, QUICK, Comparison, compare
 from ..design.hierarchy import hierarchy
 from ..design.identity import identity
@@ -81,6 +81,9 @@ class Plan:
         Proof of how far the designed cost is from the least; None where none was asked for.
     moved
         How far the workload moved, relative to its greatest entry, to fit an integer basis.
+    prices : shape (m,) or None
+        What each target costs: q of the certificate, at least 0 and summing to one; None where
+        the design was for another objective. See ``saving``.
 
     Formal Guarantees:
       ``cost`` holds for what ``release`` executes, given true secret bits; errors are those of
@@ -93,6 +96,7 @@ class Plan:
     refined: bool = False
     certificate: Certificate | None = None
     moved: float = 0.0
+    prices: Floats | None = None
 
     def __post_init__(self) -> None:
         asked, made = self.queries, self.strategy
@@ -104,6 +108,11 @@ class Plan:
                 "what one row can add is told by the plan's queries: leave changes out of its "
                 "strategy."
             )
+        if self.prices is not None:
+            prices = floats("prices", self.prices)
+            if prices.shape != asked.variance.shape or not (prices >= 0).all():
+                raise InvalidInput("prices must be one for each answer, and at least 0.")
+            object.__setattr__(self, "prices", frozen(prices))
 
     @cached_property
     def cost(self) -> Cost:
@@ -133,6 +142,36 @@ class Plan:
                 "variance / target": achieved / target,
             }
         )
+
+    def saving(self, times: float, query: str | None = None) -> float:
+        """Return the share of mu^2 that relaxing targets can save at most.
+
+        Parameters
+        ----------
+        times
+            The factor on the target variances, at least 1.
+        query
+            The query that is relaxed; by default all of them.
+
+        Formal Guarantees:
+          No Gaussian noise that meets the relaxed targets costs less than ``1 - saving`` times
+          the certificate's ``lower``. With s the sum of the relaxed queries' prices, this is
+          ``1 - 1 / (1 + s (times - 1))``: weights p and q c'/c prove it (docs/math/fit.md), and
+          for small changes it is what an optimal design saves.
+        """
+        if self.prices is None:
+            raise InvalidInput(
+                "this plan was designed for another objective than its targets, and knows no "
+                "prices: plan with shape='fit'."
+            )
+        if not positive("times", times) >= 1:
+            raise InvalidInput(f"times must be at least 1, got {times:g}: targets are relaxed.")
+        names = np.array(self.queries.names)
+        if query is not None and query not in names:
+            raise InvalidInput(f"no query is called {query!r}.")
+        chosen = np.ones(len(names), bool) if query is None else names == query
+        share = float(self.prices[chosen].sum() / self.prices.sum())
+        return 1 - 1 / (1 + share * (times - 1))
 
     def within(self, budget: Budget) -> Plan:
         """Return the same shape scaled to spend the budget, and never more (FFU Problem 2).
@@ -260,6 +299,7 @@ class Plan:
             "refined": self.refined,
             "moved": self.moved,
             "certificate": None if self.certificate is None else asdict(self.certificate),
+            "prices": None if self.prices is None else pack(self.prices),
         }
 
     @staticmethod
@@ -276,6 +316,7 @@ class Plan:
             moved = content["moved"]
             if not isinstance(moved, float):
                 raise TypeError
+            prices = content["prices"]
             return Plan(
                 asked,
                 strategy,
@@ -283,6 +324,7 @@ class Plan:
                 bool(content["refined"]),
                 proof,
                 moved,
+                None if prices is None else unpack(prices),
             )
         except (KeyError, TypeError, AttributeError):
             raise InvalidInput("the plan file lacks a part: make the plan anew.") from None
@@ -464,7 +506,9 @@ def _designed(
         certificate = replace(
             certificate, lower=certificate.lower * rows, achieved=certificate.achieved * rows
         )
-    return Plan(queries, executed.strategy, shape, refine, certificate, executed.moved)
+    told = certificate is not None and certificate.covers == COST and design.q is not None
+    prices = design.q / design.q.sum() if told and design.q is not None else None
+    return Plan(queries, executed.strategy, shape, refine, certificate, executed.moved, prices)
 
 
 def _with_absence(queries: Queries) -> Floats:
