@@ -9,7 +9,7 @@ from .identity import identity, per_query
 from .slack import extend, slack
 from .sm2 import sm2
 from .solve import Progress
-from .total import total
+from .total import total, weighted_total
 
 __all__ = [
     "Certificate",
@@ -26,4 +26,5 @@ __all__ = [
     "slack",
     "sm2",
     "total",
+    "weighted_total",
 ]
