@@ -141,7 +141,7 @@ class TestTheorem7:
 
     def test_the_optimum_need_not_be_a_product(self):
         product = np.kron(np.diag([3.0, 1.0, 0.5]), np.diag([2.0, 1.0]))
-        assert theorem_7(product, 0.5, (2, 3)).product_gap > 0.01
+        assert theorem_7(product, 3.0, (2, 3)).product_gap > 0.01
         assert theorem_7(np.eye(6), 3.0, (2, 3)).product_gap < 1e-12
 
     def test_its_true_cost(self):

@@ -193,7 +193,7 @@ class MaxPnr:
     log_pnr
         The logarithm of the ratio it reaches.
     product_gap
-        0 if it is some Psi x Sigma. Elsewhere Theorem 2 says nothing about it; ``mu`` does.
+        0 if it is some Psi x Sigma, told by its inverse. Elsewhere Theorem 2 says nothing about it; ``mu`` does.
     """
 
     covariance: Floats
@@ -234,4 +234,6 @@ def theorem_7(
         raise InvalidInput("floor must be above 0: a direction without precision has no variance.")
     w = filled(values, budget, floor=least)
     S = (Q / w) @ Q.T
-    return MaxPnr((S + S.T) / 2, w, float(np.log1p(values * w).sum()), product_gap(S, shape))
+    # Of the inverse, where what matters is great: variances at the floor would hide the rest.
+    gap = product_gap((Q * w) @ Q.T, shape)
+    return MaxPnr((S + S.T) / 2, w, float(np.log1p(values * w).sum()), gap)
