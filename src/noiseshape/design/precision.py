@@ -193,7 +193,8 @@ class MaxPnr:
     log_pnr
         The logarithm of the ratio it reaches.
     product_gap
-        0 if it is some Psi x Sigma, told by its inverse. Elsewhere Theorem 2 says nothing about it; ``mu`` does.
+        0 if it is some Psi x Sigma, told by its inverse. Elsewhere Theorem 2 says nothing about
+        it, and ``mu`` does.
     """
 
     covariance: Floats
