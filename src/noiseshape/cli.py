@@ -25,6 +25,9 @@ from .errors import (
     NoiseshapeError,
     ReleaseFailed,
 )
+from .parts import planned as planned_parts
+from .parts import released as released_parts
+from .parts import total
 from .privacy import Budget, Ledger, People
 from .release import Planned, Released
 from .release import load as loaded
@@ -131,6 +134,10 @@ def plan(
     Example: noiseshape plan spec.yaml --save plan.json
     """
     with _plainly():
+        parts = _parts(spec)
+        if parts is not None:
+            _show_parts(parts, save, every=every, delta=delta, as_json=as_json)
+            return
         made = _planned(spec)
         if save is not None:
             made.save(save)
@@ -167,7 +174,8 @@ def release(
     with _plainly():
         if out is None:
             raise InvalidInput("name a new folder to publish in: --out published.")
-        writable(out)
+        if resume is None:
+            writable(out)
         asked = None if spec.suffix == ".json" else specs.read(spec)
         rows = data or (asked.data if asked is not None else None)
         if rows is None:
@@ -175,6 +183,23 @@ def release(
         if data is None and asked is not None:
             rows = str(spec.parent / rows)
         opened(rows)  # what cannot be read is found before a plan is made
+        parts = _parts(spec)
+        if parts is not None:
+            with progress("Reading rows and adding noise"):
+                each = released_parts(
+                    parts,
+                    rows,
+                    ledger=ledger,
+                    out=out,
+                    who=who,
+                    what=what or f"{spec.name}",
+                    vintage=vintage or (asked.vintage if asked is not None else None),
+                    unrecorded=unrecorded,
+                    resume=resume,
+                )
+            _show_released(each, out, ledger, as_json=as_json)
+            return
+        writable(out)
         made = _planned(spec)
         with progress("Counting rows and adding noise"):
             given = run(
@@ -212,6 +237,9 @@ def check(
     """
     with _plainly():
         asked = specs.read(spec)
+        if asked.matrices:
+            _check_parts(spec, asked, data, as_json=as_json)
+            return
         work = asked.workload(spec.parent)
         if data is None:
             with progress("Compiling the queries"):
@@ -246,6 +274,10 @@ def report(
     Example: noiseshape report published
     """
     with _plainly():
+        inside = _inside(folder)
+        if inside:
+            _show_released(inside, folder, None, as_json=as_json)
+            return
         given = published(folder)
         if as_json:
             typer.echo(json.dumps(_release_facts(given, folder), indent=2))
@@ -291,6 +323,90 @@ def _planned(path: Path) -> Planned:
             prioritise=asked.prioritise,
             progress=lambda state: watch(f"gap {state.gap:.1e}"),
         )
+
+
+def _parts(path: Path) -> dict[str, Planned] | None:
+    """Return the plans of a spec that has matrices, by name; None for any other."""
+    if path.suffix == ".json":
+        return None
+    asked = specs.read(path)
+    if not asked.matrices:
+        return None
+    with progress("Designing the noise") as watch:
+        return planned_parts(asked, path.parent, lambda state: watch(f"gap {state.gap:.1e}"))
+
+
+def _show_parts(
+    parts: dict[str, Planned], save: Path | None, *, every: bool, delta: float, as_json: bool
+) -> None:
+    """Print the plans of several parts, and keep each in a file of its own in a new folder."""
+    if save is not None:
+        try:
+            save.mkdir()
+        except OSError:
+            raise InvalidInput(
+                f"{save} cannot be made: a spec with matrices has several plans, which are kept "
+                "in a new folder; name one."
+            ) from None
+        for name, made in parts.items():
+            made.save(save / f"{name}.json")
+    together = total(parts)
+    if as_json:
+        cost = {"mu": together.mu, "rho": together.rho, "epsilon": together.epsilon(delta)}
+        facts = {name: _plan_facts(made, delta) for name, made in parts.items()}
+        typer.echo(json.dumps({"cost": cost | {"delta": delta}, "parts": facts}, indent=2))
+        return
+    for name, made in parts.items():
+        typer.echo(f"{name}:")
+        for line in _plan_lines(made, delta):
+            typer.echo(line)
+        typer.echo(f"{made.errors() if every else made.summary()}\n")
+    typer.echo(
+        f"Together: epsilon {together.epsilon(delta):.6g} at delta {delta:g}; rho "
+        f"{together.rho:.6g}; mu {together.mu:.6g}."
+    )
+    if save is not None:
+        typer.echo(f"Kept in {save}.")
+
+
+def _show_released(
+    each: dict[str, Released], out: Path, ledger: Path | None, *, as_json: bool
+) -> None:
+    """Print what was released in several parts, each in its own folder."""
+    if as_json:
+        facts = {name: _release_facts(given, out / name) for name, given in each.items()}
+        typer.echo(json.dumps({"parts": facts}, indent=2))
+        return
+    for name, given in each.items():
+        paid = "no ledger" if given.stamp is None else f"ledger entry {given.stamp.number}"
+        typer.echo(f"{name}: paid by {paid}, in {out / name}: {', '.join(_files(out / name))}.")
+        typer.echo(f"{given.table()}\n")
+    if ledger is not None:
+        typer.echo(f"Paid by {ledger}: {Ledger.open(ledger).remaining()}.")
+
+
+def _check_parts(spec: Path, asked: specs.Spec, data: str | None, *, as_json: bool) -> None:
+    """Say that a spec with matrices holds together; with data, that its columns are there."""
+    parts = planned_parts(asked, spec.parent)
+    rows = data or asked.data
+    if rows is not None:
+        for plan in parts.values():
+            plan.source(rows if data is not None else str(spec.parent / rows))
+    if as_json:
+        typer.echo(json.dumps({name: {"answers": p.count} for name, p in parts.items()}))
+        return
+    for name, plan in parts.items():
+        typer.echo(f"{name}: {plan.count:,} answers.")
+        for line in plan.words():
+            typer.echo(f"  {line.strip()}")
+
+
+def _inside(folder: Path) -> dict[str, Released]:
+    """Return the parts that were published in a folder, by name; none where it is a release."""
+    if not folder.is_dir() or (folder / "release.json").exists():
+        return {}
+    found = sorted(path.parent for path in folder.glob("*/release.json"))
+    return {path.name: published(path) for path in found}
 
 
 def _plan_lines(made: Planned, delta: float) -> Iterator[str]:
