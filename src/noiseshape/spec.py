@@ -233,9 +233,7 @@ class MatrixSpec(_Part):
         columns = getattr(self, self._kind)
         for name in [*columns, *given]:
             if name not in given or name not in columns:
-                raise InvalidInput(
-                    f"{what} needs one number for each column, and {name!r} differs."
-                )
+                raise InvalidInput(f"{what} is one number for each column: see {name!r}.")
         return [given[name] for name in columns]
 
     def query(self, people: People) -> MatrixQuery:

@@ -1,4 +1,4 @@
-"""The same integers from arrays, frames, tables, files and engines; total, and exact at any size."""
+"""The same integers from arrays, frames, tables, files and engines; total, and exact."""
 
 import duckdb
 import numpy as np
