@@ -10,6 +10,7 @@ import pytest
 import noiseshape as ns
 from noiseshape import Budget, BudgetExceeded, InvalidInput, People, Plan, Queries, archive
 from noiseshape.archive import sealed
+from noiseshape.design.hierarchy import optimal_branching, tree
 from noiseshape.release.plan import plan_digest
 from noiseshape.sampling import rounded_variance
 from noiseshape.strategies import Dense
@@ -52,6 +53,44 @@ def test_the_cost_is_the_least_there_is():
     assert plan.certificate.gap <= 1e-6
     for shape in SHAPES[1:4]:
         assert ns.plan(prefixes(), shape=shape).cost.mu > plan.cost.mu
+
+
+class TestHierarchy:
+    """Trees on ordered columns, cells and total on categories, and never one tree over both."""
+
+    SCHEMA = ns.Schema(
+        {
+            "sex": ns.categories(["F", "M"], missing="drop"),
+            "age": ns.integers(0, 8, missing="drop"),
+        },
+        impossible=["sex == 'M' and age > 6"],
+    )
+
+    def workload(self, **people):
+        return ns.Workload(self.SCHEMA, People(**people)).prefixes("age", by="sex", stderr=1)
+
+    def strategy(self):
+        """The Kronecker product: the last two ages of M left out."""
+        nodes = tree(9, optimal_branching(9))
+        return np.kron([[1, 1], [1, 0], [0, 1]], nodes)[:, :16]
+
+    def test_it_knows_the_columns(self):
+        plan = ns.plan(self.workload(), shape="hierarchy")
+        A = self.strategy()
+        W = plan.queries.matrix
+        worst = np.einsum("ij,ij->i", W @ np.linalg.pinv(A), W @ np.linalg.pinv(A)).max()
+        assert plan.cost.mu_squared == pytest.approx(worst * (A**2).sum(axis=0).max(), rel=1e-5)
+
+    @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+    def test_so_does_the_comparison(self, neighbours):
+        work = self.workload(unit="id", max_rows=2, neighbours=neighbours)
+        plan = ns.plan(work, shape="hierarchy")
+        row = next(r for r in plan.compare().rows() if r.design == "hierarchy")
+        assert 2 * row.mu_for_targets == pytest.approx(plan.cost.mu, rel=1e-5)
+
+    def test_of_nothing_but_the_total(self):
+        plan = ns.plan(ns.Workload(self.SCHEMA).total(stderr=2), shape="hierarchy")
+        assert plan.cost.mu == pytest.approx(0.5, rel=1e-5)
 
 
 def test_k_rows_multiply_mu_by_k():
