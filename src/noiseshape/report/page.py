@@ -10,6 +10,7 @@ from html import escape
 from .._version import __version__
 from ..archive import write_whole
 from ..errors import InvalidInput
+from .picture import Picture
 from .style import PAGE
 
 # The browser itself refuses whatever a report might ask of a network, were there anything.
@@ -72,7 +73,7 @@ def page(
     """Put a report together: a heading, facts at a glance, contents, sections."""
     held = [section for section in sections if section.body]
     contents = "".join(f'<li><a href="#{s.name}">{escape(s.title)}</a></li>' for s in held)
-    shown = "".join(f"<li><b>{b}</b><span>{escape(said)}</span></li>" for b, said in facts)
+    glance = "".join(f"<li><b>{escape(b)}</b><span>{escape(said)}</span></li>" for b, said in facts)
     body = "".join(
         f'<section id="{s.name}" aria-labelledby="{s.name}-title">'
         f'<h2 id="{s.name}-title">{escape(s.title)}</h2>{s.body}</section>'
@@ -85,7 +86,7 @@ def page(
         f"<title>{escape(title)}</title><style>{PAGE}</style></head><body>"
         '<a class="skip" href="#main">To the contents</a>'
         f'<header><p class="kicker">{escape(kicker)}</p><h1>{escape(title)}</h1>'
-        f'<p class="lead">{escape(lead)}</p><ul class="facts">{shown}</ul>'
+        f'<p class="lead">{escape(lead)}</p><ul class="facts">{glance}</ul>'
         f'<nav aria-label="Contents"><ol>{contents}</ol></nav></header>'
         f'<main id="main">{body}</main>'
         f"<footer><p>Made by Noiseshape {escape(__version__)}. This page holds no script and asks "
@@ -100,15 +101,23 @@ def said(*paragraphs: str) -> str:
     return "".join(f"<p>{escape(p)}</p>" for p in paragraphs if p)
 
 
+def shown(picture: Picture | str | None) -> str:
+    """Return a picture in HTML, or the sentence that stands in its place."""
+    if picture is None:
+        return ""
+    return said(picture) if isinstance(picture, str) else picture.html()
+
+
 def listed(items: Sequence[str]) -> str:
     """Return a list of plain texts."""
     return f"<ul>{''.join(f'<li>{escape(item)}</li>' for item in items)}</ul>"
 
 
 def pairs(facts: Sequence[tuple[str, str]]) -> str:
-    """Return names and values as a table without a head."""
+    """Return names and values, plain texts, as a table without a head."""
     rows = "".join(
-        f'<tr><th scope="row">{escape(name)}</th><td>{value}</td></tr>' for name, value in facts
+        f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>'
+        for name, value in facts
     )
     return (
         '<div class="wide" tabindex="0" role="group" aria-label="facts">'

@@ -223,24 +223,24 @@ def correlation(plan: Plan) -> Picture | None:
         f'<rect x="{left:.1f}" y="{top:.1f}" width="{size:.1f}" height="{size:.1f}" class="frame"/>'
     )
     for name, where in groups:
-        first, last = where.min(), where.max() + 1
-        if first:
-            drawn.append(line(left, top + first * cell, left + size, top + first * cell, "rule"))
-            drawn.append(line(left + first * cell, top, left + first * cell, top + size, "rule"))
-        if (last - first) * cell >= 11:
-            drawn.append(text(left - 8, top + (first + last) / 2 * cell + 4, short(name, left),
+        begin, end = where.min() * cell, (where.max() + 1) * cell
+        if begin:
+            drawn.append(line(left, top + begin, left + size, top + begin, "rule"))
+            drawn.append(line(left + begin, top, left + begin, top + size, "rule"))
+        if end - begin >= 9:
+            drawn.append(text(left - 8, top + (begin + end) / 2 + 4, short(name, left),
                               "label", "end"))  # fmt: skip
     drawn += _correlation_key(left + size + 22, top)
-    i, j = np.triu_indices(len(chosen), 1)
-    strongest = np.argsort(-np.abs(r[i, j]), kind="stable")[:40]
-    one, two = i[strongest], j[strongest]
+    first, second = np.triu_indices(len(chosen), 1)
+    strongest = np.argsort(-np.abs(r[first, second]), kind="stable")[:40]
+    one, two = first[strongest], second[strongest]
     table = tabled(
         {
             "answer": [f"{names[a]} {labels[a]}".strip() for a in one],
             "and answer": [f"{names[b]} {labels[b]}".strip() for b in two],
             "correlation": np.round(r[one, two], 4),
         },
-        note=f"the strongest of {len(i):,} pairs",
+        note=f"the strongest of {len(first):,} pairs",
     )
     some = "" if len(chosen) == m else f"{len(chosen)} of {m:,} answers, evenly chosen. "
     return Picture(

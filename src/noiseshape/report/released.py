@@ -49,6 +49,7 @@ class _Answers:
         self.name, self.labels = name, labels
         self.value, self.stderr = value, stderr
         self.low, self.high = value - width * stderr, value + width * stderr
+        self.widest = float(width * stderr.max())  # of the plan, not of what was measured
 
     def said(self, i: int) -> str:
         """Return one answer in words."""
@@ -203,10 +204,9 @@ def _lines(mine: _Answers, grid: Grid) -> Picture:
             drawn.append(line(key, 14, key + 22, 14, f"{kind}-line d{k}"))
             drawn.append(text(key + 28, 18, label, "label"))
             key += 50 + width_of([label])
-    widest = float((mine.high - mine.low)[held].max() / 2)
     return _picture(
         mine, drawn, 330, f"{len(mine.labels):,} answers along {axis.name or 'numbers'}.",
-        f"Bands are 95 % intervals, at most \u00b1{number(widest)} wide: where none is seen, it is "
+        f"Bands are 95 % intervals, at most \u00b1{number(mine.widest)} wide: where none is seen, it is "
         "thinner than the line.",
     )  # fmt: skip
 
@@ -307,13 +307,12 @@ def _heat(mine: _Answers, grid: Grid) -> Picture:
         drawn.append(bar(left + 8 + 8 * k, bottom + 18, left + 16 + 8 * k, bottom + 30, "blue",
                          shade=0.04 + 0.88 * k / 19))  # fmt: skip
     drawn.append(text(left + 176, bottom + 28, number(high), "tick"))
-    widest = float((mine.high - mine.low)[held].max() / 2)
     cut = len(mine.labels) - len(held)
     more = f" {cut:,} answers more are in the files." if cut else ""
     return _picture(
         mine, drawn, bottom + 44,
         f"{len(mine.labels):,} answers: {' and '.join(a.name or 'labels' for a in grid.axes)}.",
-        f"Each is within \u00b1{number(widest)} of the truth with 95 % confidence, or "
+        f"Each is within \u00b1{number(mine.widest)} of the truth with 95 % confidence, or "
         f"nearer.{more}",
     )  # fmt: skip
 

@@ -18,6 +18,11 @@ def person(people: People) -> str:
     return f"up to {people.max_rows} {rows} of one {people.unit}"
 
 
+def whom(people: People) -> str:
+    """Return whom the noise hides."""
+    return "every single person (one row each)" if people.unit == "rows" else person(people)
+
+
 def neighbours(people: People) -> str:
     """Return what the promise is about: what is hidden of one person."""
     if people.neighbours == "add-remove":
