@@ -16,7 +16,7 @@ from ..release.planned import Planned, Released
 from . import planned, words
 from .page import Report, Section, listed, page, pairs, said, shown
 from .picture import DERIVED, END
-from .svg import number
+from .svg import chance, number
 
 DELTA = 1e-9
 
@@ -131,7 +131,7 @@ def _lead(plan: Planned, verb: str) -> str:
 def _facts(plan: Planned, delta: float) -> list[tuple[str, str]]:
     cost = plan.cost
     found = [
-        (f"\u03b5 {number(cost.epsilon(delta))}", f"epsilon at delta {delta:g}, rounded up"),
+        (f"\u03b5 {number(cost.epsilon(delta))}", f"epsilon at delta {chance(delta)}, rounded up"),
         (f"\u03bc {number(cost.mu)}", "the same as one number: Gaussian privacy"),
     ]
     k = getattr(plan, "k", None)
@@ -158,7 +158,7 @@ def _budget(ledger: Ledger | None, plan: Planned | None) -> str:
         f"{ledger.vintage or 'not named'}; releases so far: {len(ledger.history())}."
     ]
     if plan is not None:
-        more = ledger.would_cost(plan.charge("", "")).mu_squared
+        more = ledger.would_cost(plan.charge("anybody", "")).mu_squared
         if spent + more > cap:
             sentences.append("This plan does not fit into what is left.")
         parts.append(("this plan", fraction_up(more), "orange"))
@@ -184,12 +184,12 @@ def _exact(value: Fraction) -> str:
 def _cite(release: Released, subject: str) -> str:
     plan, people = release.plan, release.plan.people
     paid = "" if release.stamp is None else f" Ledger entry {release.stamp.hash[:16]}."
+    epsilon = plan.cost.epsilon(DELTA)
     note = (
         f"Source: {subject or 'these statistics'}, released {_day(release.when)} with differential "
-        f"privacy (Gaussian noise, mu = {plan.cost.mu:.4g}; epsilon = "
-        f"{plan.cost.epsilon(DELTA):.4g} at delta = {DELTA:g}; {people.neighbours} neighbours, "
-        f"unit {words.person(people)}). Standard errors are of the noise only. Noiseshape "
-        f"{__version__}, plan {plan.digest[:16]}.{paid}"
+        f"privacy (Gaussian noise, mu = {plan.cost.mu:.4g}; epsilon = {epsilon:.4g} at delta = "
+        f"{chance(DELTA)}; {people.neighbours} neighbours, unit {words.person(people)}). Standard "
+        f"errors are of the noise only. Noiseshape {__version__}, plan {plan.digest[:16]}.{paid}"
     )
     return (
         said("With a table or a figure that uses these numbers, say:")

@@ -49,6 +49,13 @@ class Axis:
             found.append((low, low if match[2] is None else float(match[2])))
         return tuple(found)
 
+    def regular(self) -> Axis:
+        """Return the axis without its last labels "other" and "missing"."""
+        labels = self.labels
+        while labels and labels[-1] in _SPECIAL:
+            labels = labels[:-1]
+        return Axis(self.name, self.sign, labels)
+
     @property
     def numbers(self) -> bool:
         """Whether the labels are single numbers, increasing: what a line may be drawn along."""
@@ -76,17 +83,14 @@ class Grid:
     def lookup(self) -> NDArray[np.int64]:
         """Return the number of the answer at every place, -1 where there is none."""
         found = np.full(tuple(len(axis.labels) for axis in self.axes), -1, dtype=np.int64)
-        found[tuple(self.at.T)] = np.arange(len(self.at))
+        inside = (self.at < found.shape).all(axis=1)  # special labels come last
+        found[tuple(self.at[inside].T)] = np.flatnonzero(inside)
         return found
 
     def regular(self) -> Grid:
-        """Return the grid with an axis of numbers free of its "other" and "missing"."""
-        axis = self.axes[-1]
-        kept = [i for i, label in enumerate(axis.labels) if label not in _SPECIAL]
-        if len(kept) in (0, len(axis.labels)):
-            return self
-        axes = (*self.axes[:-1], Axis(axis.name, axis.sign, tuple(axis.labels[i] for i in kept)))
-        return Grid(axes, self.at)
+        """Return the grid without "other" and "missing": those are in the table behind."""
+        axes = tuple(axis.regular() for axis in self.axes)
+        return Grid(axes, self.at) if all(axis.labels for axis in axes) else self
 
 
 def grid_of(labels: Sequence[str]) -> Grid:

@@ -17,6 +17,7 @@ from .svg import (
     Scale,
     across,
     bar,
+    chance,
     dot,
     line,
     number,
@@ -55,12 +56,13 @@ def curve(cost: Cost, delta: float = 1e-9) -> Picture:
         path([(x(e), y(d)) for e, d in points], "stroke"),
         line(x.start, y(delta), x(chosen), y(delta), "guide"),
         line(x(chosen), y(delta), x(chosen), y.start, "guide"),
-        dot(x(chosen), y(delta), 5, "point", f"epsilon {number(chosen)} at delta {delta:g}"),
+        dot(x(chosen), y(delta), 5, "point", f"epsilon {number(chosen)} at delta {chance(delta)}"),
     ]
     right = x(chosen) < WIDTH - 260
     drawn.append(
-        text(x(chosen) + (10 if right else -10), y(delta) - 8,
-             f"epsilon {number(chosen)} at delta {delta:g}", "strong", "start" if right else "end")
+        text(x(chosen) + (10 if right else -10), y(delta) + (-8 if right else 17),
+             f"epsilon {number(chosen)} at delta {chance(delta)}", "strong",
+             "start" if right else "end")
     )  # fmt: skip
     drawn.append(text(x.start + 14, y.start - 12, "promises that this does not keep", "faint"))
     drawn.append(text(x.end - 8, y.end + 16, "every promise on or above the line holds", "faint",
@@ -68,12 +70,12 @@ def curve(cost: Cost, delta: float = 1e-9) -> Picture:
     stated = [10.0**-k for k in range(3, 13)]
     rows = sorted({*stated, delta}, reverse=True)
     table = tabled(
-        {"delta": tuple(f"{d:g}" for d in rows), "epsilon": [cost.epsilon(d) for d in rows]},
+        {"delta": tuple(chance(d) for d in rows), "epsilon": [cost.epsilon(d) for d in rows]},
         note=f"mu {cost.mu:.6g}; rho {cost.rho:.6g} (zero-concentrated); rounded up",
     )
     return Picture(
         "Privacy as a curve: for each epsilon, the least delta",
-        f"The release is epsilon {number(chosen)} at delta {delta:g}; the table has other deltas.",
+        f"The release is epsilon {number(chosen)} at delta {chance(delta)}; the table has others.",
         "".join(drawn),
         302,
         table,
@@ -169,7 +171,7 @@ def prices(plan: Plan, delta: float = 1e-9) -> Picture | None:
             "most saved by doubling its variances, % of mu\u00b2": [
                 round(100 * saved[n], 2) for n in order
             ],
-            f"epsilon then, at least (delta {delta:g})": [
+            f"epsilon then, at least (delta {chance(delta)})": [
                 Cost.of(now.mu * math.sqrt(1 - saved[n])).epsilon(delta) for n in order
             ],
         },
@@ -185,7 +187,7 @@ def prices(plan: Plan, delta: float = 1e-9) -> Picture | None:
         table,
         "Prices are the weights that prove the design optimal. Relaxing a variance by 1 % "
         "saves about "
-        "its share of 1 % of mu squared; a query without a price could be relaxed for nothing.",
+        "its share of 1\u00a0% of mu squared; a query without a price relaxes for nothing.",
     )
 
 

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 MOST_BARS = 40
 FEW = 16  # answers along two axes that still are bars, with their intervals
 MOST_LINES = 4
-MOST_ROWS, MOST_COLUMNS = 60, 130
+MOST_ROWS, MOST_COLUMNS, MOST_SHADES = 60, 130, 4_000
+MOST_SAID = 1_500  # shades that still say their number where the pointer rests
 LEAST_LINE = 12  # labels from which on numbers are drawn as a line
 LEAST_PYRAMID = 8
 WRITTEN = 120  # cells of a heat map that still have room for their numbers
@@ -177,7 +178,13 @@ def _bars(mine: _Answers, grid: Grid) -> Picture:
     more = f" The first {count} of {len(mine.labels):,} are drawn." if left_out else ""
     by = f" by {' and '.join(a.name for a in grid.axes)}" if axis.name else ""
     note = "Bars are answers, the lines on them 95 % intervals." + more
-    return _picture(mine, drawn, bottom + 24, f"{len(mine.labels):,} answers{by}.{more}", note)
+    return _picture(
+        mine,
+        drawn,
+        bottom + 24,
+        f"{len(mine.labels):,} answers{by}, as bars with intervals.{more}",
+        note,
+    )
 
 
 def _lines(mine: _Answers, grid: Grid) -> Picture:
@@ -206,8 +213,8 @@ def _lines(mine: _Answers, grid: Grid) -> Picture:
             key += 50 + width_of([label])
     return _picture(
         mine, drawn, 330, f"{len(mine.labels):,} answers along {axis.name or 'numbers'}.",
-        f"Bands are 95 % intervals, at most \u00b1{number(mine.widest)} wide: where none is seen, it is "
-        "thinner than the line.",
+        f"Bands are 95 % intervals, at most \u00b1{number(mine.widest)} wide: where none is "
+        "seen, it is thinner than the line.",
     )  # fmt: skip
 
 
@@ -240,9 +247,10 @@ def _pyramid(mine: _Answers, grid: Grid) -> Picture:
                              mid + step * 0.42, f"{kind} soft", mine.said(i)))  # fmt: skip
             drawn.append(line(side.clipped(float(mine.low[i])), mid,
                               side.clipped(float(mine.high[i])), mid, "hair"))  # fmt: skip
-    every = max(1, round(len(at) / 10))
-    for j in range(0, len(at), every):
-        drawn.append(text(middle, bottom - step * (j + 0.5) + 4, axis.labels[j], "tick", "middle"))
+    every = next(n for n in (1, 2, 5, 10, 20, 50, 100, len(at)) if len(at) <= 14 * n)
+    for j, label in enumerate(axis.labels):
+        if at[j] % every == 0:
+            drawn.append(text(middle, bottom - step * (j + 0.5) + 4, label, "tick", "middle"))
     drawn.append(text(middle, top - 6, axis.name, "tick", "middle"))
     return _picture(
         mine, drawn, bottom + 24,
@@ -261,6 +269,7 @@ def _heat(mine: _Answers, grid: Grid) -> Picture:
     down = _products(grid.axes[:-1])
     if len(along.labels) > MOST_COLUMNS or len(place) > MOST_ROWS:
         place, down = place[:MOST_ROWS, :MOST_COLUMNS], down[:MOST_ROWS]
+    place = place[: max(1, MOST_SHADES // place.shape[1])]
     rows, columns = place.shape
     held = place[place >= 0]
     low, high = spanning(mine.value[held])
@@ -281,7 +290,8 @@ def _heat(mine: _Answers, grid: Grid) -> Picture:
             n = int(place[i, j])
             value = float(mine.value[n])
             x, y = left + j * wide, top + i * tall
-            drawn.append(bar(x, y, x + wide, y + tall, "blue", mine.said(n), shade=shade(value)))
+            told = mine.said(n) if held.size <= MOST_SAID else ""
+            drawn.append(bar(x, y, x + wide, y + tall, "blue", told, shade=shade(value)))
             if written:
                 kind = "on-dark" if shade(value) > 0.5 else "on-light"
                 drawn.append(text(x + wide / 2, y + tall / 2 + 4, brief(float(f"{value:.4g}")),

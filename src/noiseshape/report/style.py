@@ -80,7 +80,7 @@ thead th{{color:var(--soft);border-bottom:1px solid var(--rule);font-weight:600}
 ul{{padding-left:1.2rem}}li{{margin:.25rem 0}}
 code,pre{{font-family:ui-monospace,"DejaVu Sans Mono",monospace;font-size:.86em}}
 pre{{background:var(--card);padding:.8rem;border-radius:.5rem;white-space:pre-wrap;overflow-wrap:anywhere}}
-td code{{overflow-wrap:anywhere}}
+code,td{{overflow-wrap:anywhere}}
 footer{{margin:3rem auto 2rem;color:var(--soft);font-size:.88rem}}
 @media (max-width:40rem){{h1{{font-size:1.5rem}}nav ol{{columns:1}}figure{{padding:.7rem}}}}
 @media print{{body{{font-size:10.5pt}}nav,details,.skip{{display:none}}

@@ -95,6 +95,11 @@ def number(value: float) -> str:
     return text.replace("-", "\u2212")
 
 
+def chance(delta: float) -> str:
+    """Return a small chance as it is written: 1e-9."""
+    return f"{delta:g}".replace("e-0", "e-")
+
+
 def brief(value: float) -> str:
     """Return a number in the room that a picture has: millions and more in words' first letters."""
     for size, name in ((1e12, "T"), (1e9, "bn"), (1e6, "m")):

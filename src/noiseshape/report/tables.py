@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from html import escape
+
 import numpy as np
 
 from ..release.intervals import NOISE_ONLY
@@ -19,9 +21,10 @@ SHAPES = {
     "identity": "the same on every cell",
     "sm2": "fitted by SM-II",
 }
-# Rows of tables behind pictures, in all: the files hold the rest.
-MOST_TABLED = 12_000
-MOST_ROWS = 2_000
+# A report stays below 3 MB: what pictures and the tables behind them may take, by estimates that
+# do not depend on values. The files hold the rest.
+MOST_BYTES = 1_900_000
+MOST_ROWS, FEW_ROWS = 2_000, 20
 
 
 def subject(plan: Plan) -> str:
@@ -97,11 +100,15 @@ def made(plan: Plan) -> str:
 
 def values(release: Release) -> str:
     """Return a picture of every query, with its table."""
-    left, parts = MOST_TABLED, []
+    left, parts = MOST_BYTES, []
     for picture in released.pictures(release):
-        most = min(MOST_ROWS, max(left, 20))
-        parts.append(picture.html(most))
-        left -= min(len(picture.table), most)
+        count = len(picture.table)
+        drawn, rows = 200 * min(count, released.MOST_SHADES), 240 * min(count, MOST_ROWS)
+        if drawn > left:
+            parts.append(f"<p>{escape(picture.title)}: its {count:,} answers are in the files.</p>")
+            continue
+        parts.append(picture.html(MOST_ROWS if drawn + rows <= left else FEW_ROWS))
+        left -= drawn + (rows if drawn + rows <= left else 240 * FEW_ROWS)
     intro = said(
         f"Every number is unbiased, and stands with its 95 % interval ({NOISE_ONLY}). Counts may "
         "come out below zero or not quite add up: the noise is left as it is, so that errors stay "
