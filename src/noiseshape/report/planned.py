@@ -43,7 +43,7 @@ def curve(cost: Cost, delta: float = 1e-9) -> Picture:
     """Return the epsilon-delta curve of a cost, with the point at ``delta`` marked."""
     chosen = cost.epsilon(delta)
     least = min(1e-12, delta / 100)
-    deltas = np.logspace(math.log10(least), math.log10(cost.delta(0.0)), 60)[:-1].tolist()
+    deltas = np.logspace(math.log10(least), math.log10(cost.delta(0.0)), 40)[:-1].tolist()
     points = [(cost.epsilon(d), d) for d in deltas] + [(0.0, cost.delta(0.0))]
     x = Scale(0.0, max(points[0][0], chosen) * 1.05, 62.0, WIDTH - 16)
     y = Scale(least, 1.0, 262.0, 26.0, log=True)
