@@ -55,6 +55,15 @@ def cells():
 
 
 @pytest.fixture(scope="session")
+def matrix():
+    """A covariance of three columns, shaped to weights."""
+    rows = np.random.default_rng(3).uniform(size=(500, 3))
+    asked = ns.covariance(rows, bounds=(0, 1), expected=500)
+    plan = ns.directional(asked, weights=[1, 2, 3]).within(ns.Budget(epsilon=2, delta=1e-9))
+    return plan.release(unrecorded=True)
+
+
+@pytest.fixture(scope="session")
 def browser():
     from playwright.sync_api import sync_playwright
 

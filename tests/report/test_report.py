@@ -154,6 +154,32 @@ def test_ticks_are_on_the_scale(low, high, log):
     assert all(10 - 1e-6 <= scale(t) <= 20 + 1e-6 for t in ticks)
 
 
+class TestMatrices:
+    def test_a_matrix_is_drawn_with_its_errors(self, matrix):
+        said = text(matrix.report())
+        for sentence in ("Covariance, 3 x 3", "The standard error of every entry", "directional",
+                         "Total error at the same privacy", matrix.fingerprint):  # fmt: skip
+            assert sentence in said, sentence
+        (cell,) = re.findall(r"<title>x0, x1: ([^,]+), standard error ([^<]+)</title>",
+                             matrix.report().html)[:1]  # fmt: skip
+        assert cell == (number(matrix.answer[0, 1]), number(matrix.stderr[0, 1]))
+
+    def test_vectors_and_wide_answers(self):
+        rows = np.random.default_rng(3).uniform(size=(300, 60))
+        budget = ns.Budget(mu=1)
+        for asked in (
+            ns.mean(rows, bounds=(0, 1), expected=300),
+            ns.mean(rows, bounds=(0, 1)),
+            ns.identity(rows, bounds=(0, 1)),
+        ):
+            plan = ns.isotropic(asked).within(budget)
+            release = plan.release(unrecorded=True)
+            assert "are drawn" in release.report().html
+            assert len(plan.report().html) < 3e6
+            assert "<svg" in release._repr_html_()
+            assert "Plan of" in plan._repr_html_()
+
+
 class TestNotebooks:
     """What notebooks show, and that it holds together as HTML of its own."""
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from .._arb import fraction_up
 from .._version import __version__
+from ..design.certificate import COST
+from ..errors import NoiseshapeError
 from ..privacy import Ledger
 from ..release.planned import Planned, Released
 from . import planned, words
@@ -21,7 +23,10 @@ from .svg import chance, number
 DELTA = 1e-9
 
 # The kind of a plan, and the module that says what is particular to it; "plain" says the rest.
-KINDS: Mapping[str, str] = {"plan": "noiseshape.report.tables"}
+KINDS: Mapping[str, str] = {
+    "plan": "noiseshape.report.tables",
+    "matrix plan": "noiseshape.report.matrices",
+}
 PLAIN = "noiseshape.report.plain"
 
 
@@ -134,8 +139,8 @@ def _facts(plan: Planned, delta: float) -> list[tuple[str, str]]:
         (f"\u03b5 {number(cost.epsilon(delta))}", f"epsilon at delta {chance(delta)}, rounded up"),
         (f"\u03bc {number(cost.mu)}", "the same as one number: Gaussian privacy"),
     ]
-    k = getattr(plan, "k", None)
-    if isinstance(k, float):
+    k = _missed(plan)
+    if k is not None:
         met = k <= 1 + 1e-9
         worst = "the worst standard error, over its target"
         found.append(
@@ -143,9 +148,20 @@ def _facts(plan: Planned, delta: float) -> list[tuple[str, str]]:
         )
     proof = getattr(plan, "certificate", None)
     if proof is not None and proof.lower > 0:
-        own = "" if getattr(plan, "shape", "fit") == "fit" else ", of its own objective"
-        found.append((f"{100 * proof.gap:.2g} %", f"at most from the optimum, proven{own}"))
+        own = "" if proof.covers == COST else ", of its own objective"
+        found.append(
+            (f"{100 * max(proof.gap, 1e-6):.2g} %", f"at most from the optimum, proven{own}")
+        )
     return found
+
+
+def _missed(plan: Planned) -> float | None:
+    """Return by which factor of variance targets are met or missed; None without targets."""
+    try:
+        k = getattr(plan, "k", None)
+    except NoiseshapeError:
+        return None
+    return k if isinstance(k, float) else None
 
 
 def _budget(ledger: Ledger | None, plan: Planned | None) -> str:

@@ -106,5 +106,5 @@ def html_table(table: Table, *, most: int = 2_000) -> str:
     )
 
 
-# Columns of a release's tables that follow from what was measured.
-MEASURED = ("value", "low", "high")
+# Columns of releases' tables that may follow from what was measured.
+MEASURED = ("value", "stderr", "low", "high", "mean")

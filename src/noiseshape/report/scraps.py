@@ -7,11 +7,12 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ..privacy import Cost, Ledger
+from ..release.matrixrelease import MatrixRelease
 from ..release.plan import Plan
 from ..release.planned import Planned, Released
 from ..release.release import Release
 from ..release.table import Table
-from . import planned, released
+from . import matrices, planned, released
 from .picture import Picture, html_table, tabled
 from .style import SCRAP
 from .svg import number
@@ -67,6 +68,9 @@ def of_release(release: Released) -> str:
         f"Release of {release.plan.count:,} answers, {release.when[:10]}, {paid}: epsilon "
         f"{number(cost.epsilon(1e-9))} at delta 1e-9"
     )
+    if isinstance(release, MatrixRelease):
+        picture = matrices.pictured(release)
+        return scrap(title, *([picture] if picture is not None else []))
     if not isinstance(release, Release):
         return scrap(title, release.table())
     pictures: Sequence[Picture] = released.pictures(release)

@@ -91,7 +91,10 @@ def proof(certificate: Certificate | None) -> str:
             f"{certificate.achieved**0.5:.6g}: at most {100 * certificate.gap:.2g} % in mu squared "
             "from the best there is."
         )
-    return (
-        f"The design is within {100 * certificate.gap:.2g} % of the best for its own objective "
-        f"({certificate.covers}), which is not the least privacy for these targets."
-    )
+    return near(certificate) + " That is not the least privacy for these targets."
+
+
+def near(certificate: Certificate) -> str:
+    """Return how close a design is to the best for its objective."""
+    share = f"{100 * certificate.gap:.2g} %" if certificate.gap > 1e-9 else "rounding errors"
+    return f"Proven: the design is within {share} of the least {certificate.covers}."
