@@ -115,7 +115,7 @@ class OverRows(MatrixQuery):
     @cached_property
     def step(self) -> Floats:
         """1 for the count, and each column's own."""
-        return np.concatenate([np.ones(self.counts), self.features.step])
+        return np.concatenate([np.ones(int(self.counts)), self.features.step])
 
     def source(self, data: Any) -> SummedRows:
         """Return the rows to be summed."""
@@ -192,7 +192,7 @@ class Mean(OverRows):
     @cached_property
     def changes(self) -> Box:
         """1 for the count, and each column between its own bounds."""
-        f, ones = self.features, np.ones(self.counts, dtype=np.int64)
+        f, ones = self.features, np.ones(int(self.counts), dtype=np.int64)
         return Box(np.concatenate([ones, f.least]), np.concatenate([ones, f.greatest]))
 
     def answer(self, v: Floats) -> Floats:
