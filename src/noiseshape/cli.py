@@ -17,7 +17,14 @@ import typer
 from . import spec as specs
 from ._progress import progress
 from ._version import __version__
-from .errors import BudgetExceeded, InvalidInput, LedgerAltered, NoiseshapeError, ReleaseFailed
+from .errors import (
+    BudgetExceeded,
+    InvalidInput,
+    LedgerAltered,
+    LedgerError,
+    NoiseshapeError,
+    ReleaseFailed,
+)
 from .privacy import Budget, Ledger, People
 from .release import Planned, Released
 from .release import load as loaded
@@ -188,7 +195,7 @@ def release(
         typer.echo("")
         typer.echo(f"Published in {out}: {', '.join(_files(out))}.")
         if ledger is not None:
-            typer.echo(f"Paid by {ledger}: {Ledger.open(ledger).remaining()}.")
+            typer.echo(f"Paid by {ledger}: {_left(ledger)}.")
 
 
 @app.command()
@@ -260,6 +267,14 @@ def schema() -> None:
     Example: noiseshape schema > spec.schema.json
     """
     typer.echo(json.dumps(specs.json_schema(), indent=2))
+
+
+def _left(path: Path) -> str:
+    """Return what a ledger allows further; a release that is published is not failed by it."""
+    try:
+        return str(Ledger.open(path).remaining())
+    except LedgerError:  # such as a disk that is full by now
+        return "what remains cannot be read now, and noiseshape ledger show tells it later"
 
 
 def _planned(path: Path) -> Planned:

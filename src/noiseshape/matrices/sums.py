@@ -90,6 +90,14 @@ class OverRows(MatrixQuery):
         return self.divides and self.count is None
 
     @property
+    def parts(self) -> dict[str, int]:
+        """The count, the sums and the products: those that are measured."""
+        m = len(self.features.names)
+        each = {"count": 1, "sums": m, "products": m * (m + 1) // 2}
+        asked = {"count": self.counts, "sums": self.sums, "products": self.products}
+        return {name: size for name, size in each.items() if asked[name]}
+
+    @property
     def linear(self) -> bool:
         """Whether the answer is linear in what is measured."""
         return not self.counts
@@ -120,6 +128,11 @@ class OverRows(MatrixQuery):
     def source(self, data: Any) -> SummedRows:
         """Return the rows to be summed."""
         return SummedRows(numbers(data, self.features, self.people), self)
+
+    @property
+    def sized(self) -> bool:
+        """Whether anybody said about how many rows there are, where the answer divides by them."""
+        return not self.divides or bool(self.count or self.expected)
 
     @property
     def rows_about(self) -> int:
