@@ -1,6 +1,8 @@
 """MVG's algorithms: step by step against the paper, and what they claim against the truth."""
 
+import importlib.util
 from math import sqrt
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -127,3 +129,13 @@ def test_the_pair_of_a_budget():
 def test_bad_input(act, says):
     with pytest.raises(InvalidInput, match=says):
         act()
+
+
+def test_the_documented_tables_are_what_the_example_prints():
+    root = Path(__file__).parents[2]
+    spec = importlib.util.spec_from_file_location("example_mvg", root / "examples" / "mvg.py")
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    text = (root / "docs" / "math" / "mvg.md").read_text()
+    assert example.table() in text
+    assert example.experiments() in text

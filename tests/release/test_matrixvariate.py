@@ -10,7 +10,7 @@ from noiseshape.design.covariances import Covariances, Mode
 from noiseshape.design.imgm import each, sigma, validate
 from noiseshape.design.precision import binary, max_pnr
 from noiseshape.errors import InvalidInput
-from noiseshape.release.matrixvariate import imgm, learn, mvg, planned, sides
+from noiseshape.release.matrixvariate import imgm, learn_directions, mvg, planned, sides
 from noiseshape.strategies import Dense, Diagonal, Kronecker
 
 BOUNDS = (-1.0, 1.0)
@@ -300,7 +300,7 @@ class TestLearn:
         X = np.clip((rng.normal(size=(5_000, 3)) * [0.4, 0.1, 0.02]) @ W.T, -1, 1)
         query = mx.identity(X, bounds=dict.fromkeys("abc", BOUNDS), n=len(X))
         ledger = ns.Ledger.create(tmp_path / "b.db", BUDGET, people=query.people, vintage="v")
-        paid = learn(query, epsilon=1.0, delta=1 / 248, ledger=ledger)
+        paid = learn_directions(query, epsilon=1.0, delta=1 / 248, ledger=ledger)
         assert np.abs(paid.directions[:, 0] @ W[:, 0]) > 0.99
         assert paid.spectrum[0] == pytest.approx(np.linalg.norm(X, 2) ** 2, rel=0.25)
         assert paid.release.stamp is not None
@@ -315,13 +315,13 @@ class TestLearn:
 
     def test_a_symmetric_answer_tells_its_own(self):
         query = mx.gram(np.eye(3), clip=1.0)
-        paid = learn(query, epsilon=1e4, delta=1e-5, share=0.5, unrecorded=True)
+        paid = learn_directions(query, epsilon=1e4, delta=1e-5, share=0.5, unrecorded=True)
         np.testing.assert_allclose(np.sort(paid.spectrum), 1.0, atol=0.5)
         assert paid.release.plan.query.kind == "gram"
 
     def test_others_do_not(self):
         with pytest.raises(InvalidInput, match="hand in directions"):
-            learn(PLAIN[1], epsilon=1.0, delta=1e-5, unrecorded=True)
+            learn_directions(PLAIN[1], epsilon=1.0, delta=1e-5, unrecorded=True)
 
 
 @pytest.mark.parametrize(

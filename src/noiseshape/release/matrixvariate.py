@@ -3,7 +3,7 @@
     mvg(q, theorem=3, directions=W, precision=theta).within(budget)     MVG, Algorithms 1 and 2
     imgm(q).within(budget)                                              IMGM, Algorithm 1
     imgm(q, rows=Sigma_1, columns=Sigma_2)                              IMGM, Theorem 2
-    learn(q, epsilon=..., delta=..., ...)                               directions, paid for
+    learn_directions(q, epsilon=..., delta=...)                         directions, paid for
 
 The papers add Z to f(X), m x n. A plan measures each coordinate once, at the same cost:
 
@@ -155,7 +155,8 @@ def mvg(
         (Algorithm 2). By default "both" for a symmetric answer, else "columns": features, where
         rows are records. (The papers have records in columns.)
     directions : shape (k, k)
-        Orthonormal columns; None for the standard basis. From public knowledge, or from ``learn``.
+        Orthonormal columns; None for the standard basis. From public knowledge, or from
+        ``learn_directions``.
     precision : shape (k,), or an Allocation
         Each direction's share of the precision budget, above 0, at most 1 together; see
         ``noiseshape.design.precision``. Equal by default.
@@ -241,7 +242,7 @@ class Paid(Learnt):
     rest: Budget
 
 
-def learn(
+def learn_directions(
     query: MatrixQuery,
     data: Any = None,
     *,
@@ -300,7 +301,8 @@ def _telling(query: MatrixQuery) -> MatrixQuery:
         )
     raise InvalidInput(
         "directions are learnt for symmetric answers and for data matrices, and this one is "
-        f"neither ({query.kind}): hand in directions from public knowledge, or from a release of your own."
+        f"neither ({query.kind}): hand in directions from public knowledge, or from a release of "
+        "your own."
     )
 
 
@@ -321,9 +323,9 @@ def _linear(query: MatrixQuery) -> tuple[int, int]:
         )
     if not query.linear:
         raise InvalidInput(
-            f"this answer ({query.kind}) is put together from several measurements, and MVG and IMGM "
-            "add noise to the answer itself: ask for second_moment, whose answer is the sum of x x^T, or "
-            "declare the number of rows, count=..., where it is public."
+            f"this answer ({query.kind}) is put together from several measurements, and MVG and "
+            "IMGM add noise to the answer itself: ask for second_moment, whose answer is the sum "
+            "of x x^T, or declare the number of rows, count=..., where it is public."
         )
     return sides(query)
 
