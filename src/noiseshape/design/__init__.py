@@ -6,6 +6,7 @@ from .design import Design
 from .fit import fit
 from .hierarchy import hierarchy
 from .identity import identity, per_query
+from .marginals import MarginalsDesign, marginals
 from .slack import extend, slack
 from .sm2 import sm2
 from .solve import Progress
@@ -16,12 +17,14 @@ __all__ = [
     "Comparison",
     "Design",
     "Level",
+    "MarginalsDesign",
     "Progress",
     "compare",
     "extend",
     "fit",
     "hierarchy",
     "identity",
+    "marginals",
     "per_query",
     "slack",
     "sm2",

@@ -42,6 +42,10 @@ class Edges(Changes):
         times = 2.0 if neighbours == "replace" else 1.0
         return sparse.csr_array(sparse.diags_array(np.full(self.size, times)))
 
+    def tight(self, neighbours: Neighbours) -> bool:
+        """Return whether it is: not for two edges."""
+        return neighbours == "add-remove"
+
 
 @dataclass(frozen=True)
 class Star(Changes):

@@ -70,6 +70,11 @@ class MatrixQuery(ABC):
         return True
 
     @property
+    def sized(self) -> bool:
+        """Whether what was declared tells how large errors are: about how many rows, say."""
+        return True
+
+    @property
     def symmetric(self) -> bool:
         """Whether the answer is symmetric, and measured once: i <= j."""
         return False
@@ -124,6 +129,11 @@ class MatrixQuery(ABC):
     def selection(self) -> str:
         """Return in words which rows count."""
         return "every row"
+
+    @property
+    def parts(self) -> dict[str, int]:
+        """What the coordinates are, in order, and how many of each; units differ between parts."""
+        return {"entries": self.size}
 
     @cached_property
     def entries(self) -> tuple[NDArray[np.int64], ...]:

@@ -1,23 +1,37 @@
 """What leaves the house: plans, releases, and what follows from them."""
 
 from ..tables import Queries, Query
+from .matrixplan import MatrixPlan
+from .matrixrelease import MatrixRelease
 from .measurement import Measurement, measure
 from .plan import Plan, plan
-from .release import Answer, Release, Stamp
+from .planned import Planned, Released, Stamp, load
+from .publication import published as read
+from .release import Answer, Release
+from .shapes import directional, isotropic, kronecker
 from .source import Counts, Source
 from .table import Table
 
 __all__ = [
     "Answer",
     "Counts",
+    "MatrixPlan",
+    "MatrixRelease",
     "Measurement",
     "Plan",
+    "Planned",
     "Queries",
     "Query",
     "Release",
+    "Released",
     "Source",
     "Stamp",
     "Table",
+    "directional",
+    "isotropic",
+    "kronecker",
+    "load",
     "measure",
     "plan",
+    "read",
 ]

@@ -10,43 +10,36 @@ import os
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from scipy.linalg import lstsq
 
 from .._arb import fraction_down
 from .._checks import Floats, floats, frozen, positive
-from ..archive import (
-    digest,
-    pack,
-    read_text,
-    sealed,
-    uncompressed,
-    unpack,
-    unsealed,
-    write_whole,
-)
+from ..archive import digest, pack, uncompressed, unpack
 from ..design import Certificate, Design, fit
 from ..design.certificate import COST, Level
 from ..design.compare import DESIGNS, QUICK, Comparison, compare
 from ..design.hierarchy import hierarchy
 from ..design.solve import Watch
 from ..errors import BudgetExceeded, InvalidInput
-from ..privacy import Budget, Cost, Profile
+from ..privacy import Budget, Cost, People, Profile
+from ..privacy.ledger import Charge
 from ..strategies import Dense, rounded
+from ..strategies.exact import Integers
 from ..tables import Queries, Workload
+from .measurement import measure
+from .planned import Planned, Stamp
+from .source import Counts, Source, fitting, is_source
 from .table import Table
 
 if TYPE_CHECKING:
     from ..privacy.ledger import Ledger
     from .release import Release
-    from .source import Source
 
 Shape = Literal["fit", "total", "hierarchy", "identity", "sm2"]
 Priority = Literal["accuracy", "privacy"]
-
-FORMAT = 1
 
 # Targets aimed at where a plan is put together of parts, so that rounding misses none.
 AIM = 1 - 1e-5
@@ -55,7 +48,7 @@ SHAPES = ("total", "hierarchy", "identity", "sm2")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan:
+class Plan(Planned):
     """A strategy for queries, as it will be executed, with what it costs and what it gives.
 
     Attributes
@@ -80,6 +73,8 @@ class Plan:
       ``cost`` holds for what ``release`` executes, given true secret bits; errors are those of
       the integers and the rounded noise that are executed.
     """
+
+    kind = "plan"
 
     queries: Queries
     strategy: Dense
@@ -256,7 +251,7 @@ class Plan:
         """
         from .run import run
 
-        return run(
+        made = run(
             self,
             data,
             ledger=ledger,
@@ -267,6 +262,100 @@ class Plan:
             unrecorded=unrecorded,
             resume=resume,
         )
+        return cast("Release", made)
+
+    @property
+    def people(self) -> People:
+        """Whose privacy: the queries'."""
+        return self.queries.people
+
+    @property
+    def count(self) -> int:
+        """How many answers it gives."""
+        return len(self.queries.names)
+
+    def source(self, data: Source | Any) -> Source:
+        """Return what will be counted: rows of a declared table, or counts of plain cells."""
+        return fitting(self._source(data), len(self.queries.cells))
+
+    def _source(self, data: Any) -> Source:
+        if is_source(data):
+            given: Source = data
+            return given
+        if self.queries.layout is None:
+            return Counts(data)
+        from ..tables.engine import Rows
+        from ..tables.opening import opened
+
+        return Rows(opened(data), self.queries.layout, self.queries.people)
+
+    def rehearse(self) -> None:
+        """Rebuild public numbers as large as counts may be."""
+        cells = range(len(self.queries.cells))
+        self.strategy.rebuild(self.strategy.apply([(i % 2) << 62 for i in cells]))
+
+    def charge(self, who: str, what: str) -> Charge:
+        """Return what the ledger is told: with the profile, where cells add up."""
+        asked = self.queries
+        # Cells of a table without a name may be other cells than those of the last one.
+        by_cell = asked.people.neighbours == "add-remove" and asked.table is not None
+        return Charge(
+            who=who,
+            what=what or f"{len(asked.names)} answers about {len(asked.cells)} cells",
+            people=asked.people,
+            cost=self.cost,
+            profile=asked.charged(self.profile) if by_cell else None,
+            schema_hash=asked.domain,
+            selection=asked.selection,
+            spec_hash=self.digest,
+        )
+
+    def measured(self, x: Integers) -> Integers:
+        """Return A~ x + noise, (k,)."""
+        asked = self.queries
+        return measure(
+            self.strategy, x, self.cost, people=asked.people, rows_may_leave=asked.rows_may_leave
+        ).values
+
+    def released(self, y: Integers, stamp: Stamp | None, when: str) -> Release:
+        """Return the release of a measurement."""
+        from .release import Release
+
+        return Release(self, y, stamp, when)
+
+    def summary(self) -> Table:
+        """Return one line a query: its greatest target, error, and ratio of variances."""
+        achieved, asked = self.strategy.variance, self.queries.queries
+        ends = np.cumsum([len(query.labels) for query in asked])
+        parts = list(zip(asked, np.split(achieved, ends[:-1]), strict=True))
+        columns: dict[str, Any] = {
+            "query": tuple(query.name for query in asked),
+            "answers": [len(query.labels) for query in asked],
+            "target stderr": [float(np.sqrt(query.variance.max())) for query in asked],
+            "stderr": [float(np.sqrt(v.max())) for _, v in parts],
+            "variance / target": [float((v / query.variance).max()) for query, v in parts],
+        }
+        return Table(columns, note="the greatest of each query; of the noise only")
+
+    def facts(self) -> dict[str, Any]:
+        """Return cells, the least possible mu, k and every error."""
+        return {
+            "cells": len(self.queries.cells),
+            "least mu": None if self.certificate is None else self.certificate.lower**0.5,
+            "k": self.k,
+            "errors": list(self.errors().rows()),
+        }
+
+    def words(self) -> tuple[str, ...]:
+        """Return how close to the least cost it is, how targets are met, and the policies."""
+        said = [f"Every variance is at most {self.k:.6g} times its target."]
+        if self.certificate is not None and self.shape == "fit":
+            least = self.certificate.lower**0.5
+            said.insert(0, f"No Gaussian noise meets these targets at less than mu {least:.6g}.")
+        if self.queries.layout is not None:
+            policies = self.queries.layout.schema.policies()
+            said += [f"  {name}: {policy}." for name, policy in policies.items()]
+        return tuple(said)
 
     @cached_property
     def digest(self) -> str:
@@ -290,8 +379,8 @@ class Plan:
             "prices": None if self.prices is None else pack(self.prices),
         }
 
-    @staticmethod
-    def from_json(content: dict[str, Any]) -> Plan:
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Plan:
         """Return the plan that ``to_json`` said; costs and errors are computed anew."""
         try:
             asked = Queries.from_json(content["queries"])
@@ -316,27 +405,6 @@ class Plan:
             )
         except (KeyError, TypeError, AttributeError):
             raise InvalidInput("the plan file lacks a part: make the plan anew.") from None
-
-    def text(self) -> str:
-        """Return what the plan's file says: nothing of the data."""
-        return sealed("plan", FORMAT, self.to_json())
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the plan to a file that holds nothing of the data."""
-        text = self.text()
-        try:
-            write_whole(path, text)
-        except (OSError, ValueError):
-            raise InvalidInput(
-                f"the plan cannot be written to {os.fspath(path)}: name a file in a folder that "
-                "exists and can be written in."
-            ) from None
-
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> Plan:
-        """Read a plan; refuse a file that is altered, newer, or not a plan."""
-        text = read_text(path, "plan")
-        return Plan.from_json(unsealed("plan", FORMAT, text, os.fspath(path)))
 
     def __repr__(self) -> str:
         proof = ""
