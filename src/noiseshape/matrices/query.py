@@ -80,6 +80,11 @@ class MatrixQuery(ABC):
         return False
 
     @property
+    def semidefinite(self) -> bool:
+        """Whether the answer is symmetric and positive semi-definite, whatever the data."""
+        return False
+
+    @property
     def rows_may_leave(self) -> bool:
         """Whether a policy can take a row out altogether: its absence is then a change too."""
         return False
