@@ -57,7 +57,7 @@ def test_the_cost_is_the_least_there_is():
 
 @pytest.mark.parametrize("target", [1.0, 1.1, 1.7, 2.3])
 def test_an_extension_that_fills_the_slack_is_scaled_below_it(target):
-    """Scales are rounded down to meet targets: as they come out, they would cost more than is free."""
+    """Scales are rounded down to meet targets: as they come out, they cost a hair too much."""
     plan = ns.plan(Queries(2).ask("cells", np.eye(2), stderr=[target, 2 * target])).refine()
     least = 1 / (plan.slack()[1] * (1 - 1e-5))
     more = plan.extend(Queries(2).ask("second", [[0, 1]], variance=least))
