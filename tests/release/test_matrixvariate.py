@@ -162,7 +162,7 @@ def test_vectors_are_columns():
             mx.covariance(bounds=BOUNDS, columns=["a", "b"], expected=9),
             Covariances(np.ones(2), np.ones(2)),
             InvalidInput,
-            "ask for second_moment",
+            "declare the number of rows",
         ),
         (
             mx.gram(clip=1.0, n=70),

@@ -33,6 +33,7 @@ from ..design.mvg import Claim, Modes, algorithm_1, algorithm_2, claim, stated
 from ..design.precision import Allocation
 from ..errors import InvalidInput, TooLarge
 from ..matrices import second_moment
+from ..matrices.centred import centred
 from ..matrices.identity import Identity
 from ..matrices.query import MatrixQuery
 from ..privacy import Budget
@@ -166,6 +167,7 @@ def mvg(
         The greatest norm of a change, and of an answer; by default the question's own. A gamma of
         one's own must be a true bound: it is refused below s2 / 2, and believed above.
     """
+    query = centred(query)
     _linear(query)
     if theorem == 3 and not query.semidefinite:
         raise InvalidInput(
@@ -206,6 +208,7 @@ def imgm(
 
     For T releases, each within ``noiseshape.design.imgm.each(budget, T)`` (Theorem 4).
     """
+    query = centred(query)
     m, n = _linear(query)
     given = rows is not None or columns is not None
     first = Mode.of("the covariance of rows", np.ones(m) if rows is None else rows)
@@ -292,7 +295,7 @@ def learn_directions(
 def _telling(query: MatrixQuery) -> MatrixQuery:
     """Return the question whose answer tells directions."""
     if query.symmetric:
-        return query
+        return centred(query)
     if isinstance(query, Identity):
         f = query.features
         bounds = list(zip(f.low.tolist(), f.high.tolist(), strict=True))
@@ -324,8 +327,8 @@ def _linear(query: MatrixQuery) -> tuple[int, int]:
     if not query.linear:
         raise InvalidInput(
             f"this answer ({query.kind}) is put together from several measurements, and MVG and "
-            "IMGM add noise to the answer itself: ask for second_moment, whose answer is the sum "
-            "of x x^T, or declare the number of rows, count=..., where it is public."
+            "IMGM add noise to the answer itself: declare the number of rows, count=..., where it "
+            "is public, or ask for second_moment, whose answer is the sum of x x^T."
         )
     return sides(query)
 
