@@ -1,7 +1,7 @@
 """Docstrings as the reference needs them: what follows a list of parameters becomes a note.
 
-Our docstrings state guarantees under ``Formal Guarantees:`` and may end with plain sentences; numpy's
-form, which the reference is read by, would take both for further parameters.
+Our docstrings state guarantees under ``Formal Guarantees:`` and may end with plain sentences;
+numpy's form, by which the reference reads them, would take both for further parameters.
 """
 
 from __future__ import annotations
