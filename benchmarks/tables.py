@@ -97,8 +97,7 @@ def both(source: str, asked: str, path: Path) -> tuple[Callable[[], Any], Callab
         connection.execute(f"CREATE TABLE people AS FROM {held}")
         data, held = connection.table("people"), "people"
     elif source == "arrow":
-        data = connection.execute(f"FROM {held}").arrow()
-        data = data.read_all() if hasattr(data, "read_all") else data
+        data = connection.sql(f"FROM {held}").to_arrow_table()
         connection.register("people", data)
         held = "people"
     rows = Rows(opened(data), layout, ns.People())
