@@ -25,7 +25,7 @@ types: $(READY)
 	$(BIN)/mypy
 
 tests: $(READY)
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadgroup
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

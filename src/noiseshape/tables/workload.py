@@ -185,9 +185,10 @@ class Workload:
         sizes = tuple(len(self.schema.view(c).labels) for c in columns)
         weights = np.atleast_2d(floats(f"the matrix of {name!r}", matrix))
         if weights.ndim != 2 or weights.shape[1] != math.prod(sizes) or not len(weights):
+            each = " x ".join(map(str, sizes)) + (f" = {math.prod(sizes)}" * (len(sizes) > 1))
             raise InvalidInput(
-                f"the matrix of {name!r} needs {' x '.join(map(str, sizes))}"
-                f"{f' = {math.prod(sizes)}' if len(sizes) > 1 else ''} columns, a weight for every cell of {', '.join(columns)}; got {weights.shape}."
+                f"the matrix of {name!r} needs {each} columns, a weight for every cell of "
+                f"{', '.join(columns)}; got {weights.shape}."
             )
         if not weights.any(axis=1).all():
             raise InvalidInput(f"a row of {name!r} asks nothing: all its weights are 0.")
