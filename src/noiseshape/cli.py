@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -155,7 +156,7 @@ def plan(
         for line in _plan_lines(made, delta):
             typer.echo(line)
         typer.echo("")
-        typer.echo(made.errors() if every else made.summary())
+        _show(made.errors() if every else made.summary())
         if save is not None:
             typer.echo(f"Kept in {save}.")
         if report is not None:
@@ -219,7 +220,7 @@ def release(
         if as_json:
             typer.echo(json.dumps(_release_facts(given, out), indent=2))
             return
-        typer.echo(given.table())
+        _show(given.table())
         typer.echo("")
         typer.echo(f"Published in {out}: {', '.join(_files(out))}. Look at {out / 'report.html'}.")
         if ledger is not None:
@@ -302,9 +303,9 @@ def report(
         paid = "no ledger" if given.stamp is None else f"ledger entry {given.stamp.number}"
         typer.echo(f"Released {given.when}, paid by {paid}.")
         typer.echo("")
-        typer.echo(given.plan.summary())
+        _show(given.plan.summary())
         typer.echo("")
-        typer.echo(given.table())
+        _show(given.table())
         typer.echo(f"To be looked at: {page}.")
 
 
@@ -323,6 +324,16 @@ def _left(path: Path) -> str:
         return str(Ledger.open(path).remaining())
     except LedgerError:  # such as a disk that is full by now
         return "what remains cannot be read now, and noiseshape ledger show tells it later"
+
+
+def _show(shown: Table) -> None:
+    """Print a table: in colour with small bars on a terminal, as plain text into anything else."""
+    if sys.stdout.isatty():
+        from rich.console import Console
+
+        Console().print(shown)
+    else:
+        typer.echo(shown)
 
 
 def _planned(path: Path) -> Planned:
@@ -457,7 +468,7 @@ def show(file: File, delta: Delta = 1e-9, as_json: AsJson = False) -> None:
             name = f"epsilon at delta {delta:g}" if unit == "epsilon" else unit
             columns[name] = [facts[n][unit] for n in names]
         note = "mu squared and rho add from release to release; mu and epsilon do not"
-        typer.echo(Table(columns, note=note))
+        _show(Table(columns, note=note))
 
 
 @ledger.command()
@@ -490,7 +501,7 @@ def history(file: File, as_json: AsJson = False) -> None:
             shown = ("entry", "when", "who", "what", "mu", "rho")
             columns: dict[str, Any] = {name: [row[name] for row in rows] for name in shown}
             columns["hash"] = [row["hash"][:12] for row in rows]
-            typer.echo(Table(columns))
+            _show(Table(columns))
 
 
 @ledger.command()

@@ -221,6 +221,11 @@ class Schema:
 
         return of_schema(self)
 
+    def __rich__(self) -> Any:
+        from ..report.terminal import of_schema
+
+        return of_schema(self)
+
     def __repr__(self) -> str:
         kinds = ", ".join(f"{n}: {d.kind}" for n, d in self.columns.items())
         sizes = " x ".join(str(d.size) for d in self.columns.values())

@@ -330,6 +330,11 @@ class Workload:
 
         return of_workload(self)
 
+    def __rich__(self) -> Any:
+        from ..report.terminal import of_workload
+
+        return of_workload(self)
+
     def __repr__(self) -> str:
         answers = sum(question.rows for _, question, _ in self._asked)
         return f"Workload({answers} answers to {len(self._asked)} queries)"
