@@ -377,6 +377,18 @@ def test_refusals(act, says):
         act()
 
 
+def test_what_shapes_the_noise_is_not_the_data():
+    X = np.eye(3)
+    query = mx.identity(X, bounds={"a": BOUNDS, "b": BOUNDS, "c": BOUNDS})
+    for act in (
+        lambda: mvg(query, directions=X),
+        lambda: mvg(query, precision=X[0]),
+        lambda: imgm(query, columns=X),
+    ):
+        with pytest.raises(InvalidInput, match="made of the rows"):
+            act()
+
+
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
 def test_example_1(neighbours):
     """MVG prints s2 = 2 m c^2 / n for X X^T / n; one row moves n f by sqrt 2 m c^2 at most."""

@@ -38,6 +38,7 @@ from ..matrices.identity import Identity
 from ..matrices.query import MatrixQuery
 from ..privacy import Budget
 from .matrixplan import MatrixPlan, entries, product, whitened
+from .shapes import public
 
 if TYPE_CHECKING:
     from ..privacy.ledger import Ledger
@@ -204,6 +205,7 @@ def mvg(
     """
     query = centred(query)
     _linear(query)
+    public(query, directions=directions, precision=precision)
     if theorem == 3 and not query.semidefinite:
         raise InvalidInput(
             "Theorem 3 is for answers that are symmetric and positive semi-definite whatever the "
@@ -245,6 +247,7 @@ def imgm(
     """
     query = centred(query)
     m, n = _linear(query)
+    public(query, rows=rows, columns=columns)
     given = rows is not None or columns is not None
     first = Mode.of("the covariance of rows", np.ones(m) if rows is None else rows)
     second = Mode.of("the covariance of columns", np.ones(n) if columns is None else columns)
