@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,7 +29,7 @@ from .errors import (
 from .parts import planned as planned_parts
 from .parts import released as released_parts
 from .parts import total
-from .privacy import Budget, Ledger, People
+from .privacy import Budget, Ledger, People, epsilon
 from .release import Planned, Released
 from .release import load as loaded
 from .release import plan as designed
@@ -38,6 +39,7 @@ from .release.table import Table
 from .tables.check import WARNING
 from .tables.check import check as looked_at
 from .tables.opening import opened
+from .tables.sql import check_kinds
 
 app = typer.Typer(
     name="noiseshape",
@@ -67,7 +69,7 @@ def _plainly() -> Iterator[None]:
     except NoiseshapeError as error:
         typer.echo(f"noiseshape: {error}", err=True)
         code = 3 if isinstance(error, BudgetExceeded) else 2
-    except (typer.Exit, typer.Abort):
+    except (typer.Exit, typer.Abort, BrokenPipeError):  # whoever reads may have read enough
         raise
     except Exception as error:
         # Its words may quote anything: only its kind and place are told.
@@ -125,31 +127,52 @@ def init(
 def plan(
     spec: SpecFile,
     save: Annotated[Path | None, typer.Option(help="File to keep the plan in.")] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="HTML file to write: the plan with pictures.")
+    ] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="The ledger that would pay, for the report.")
+    ] = None,
     every: Annotated[bool, typer.Option(help="Every answer, not one line a query.")] = False,
     delta: Delta = 1e-9,
     as_json: AsJson = False,
 ) -> None:
     """Say what a spec costs and how accurate each answer will be; no data is touched.
 
-    Example: noiseshape plan spec.yaml --save plan.json
+    Example: noiseshape plan spec.yaml --save plan.json --report plan.html
     """
     with _plainly():
+        epsilon(delta, 1.0)  # a delta that is none is found before the noise is designed
+        if ledger is not None and report is None:
+            raise InvalidInput("--ledger is for the report: name one, --report plan.html.")
         parts = _parts(spec)
         if parts is not None:
+            if report is not None:
+                raise InvalidInput(
+                    "a spec with matrices has several plans: --save them in a folder, and look at "
+                    "one, as noiseshape plan FOLDER/tables.json --report plan.html."
+                )
             _show_parts(parts, save, every=every, delta=delta, as_json=as_json)
             return
+        if save is not None and save.suffix != ".json":
+            raise InvalidInput(f"{save} must end with .json, as plans do: --save plan.json.")
         made = _planned(spec)
         if save is not None:
             made.save(save)
+        if report is not None:
+            book = None if ledger is None else Ledger.open(ledger)
+            made.report(report, delta=delta, ledger=book)
         if as_json:
             typer.echo(json.dumps(_plan_facts(made, delta), indent=2))
             return
         for line in _plan_lines(made, delta):
             typer.echo(line)
         typer.echo("")
-        typer.echo(made.errors() if every else made.summary())
+        _show(made.errors() if every else made.summary())
         if save is not None:
             typer.echo(f"Kept in {save}.")
+        if report is not None:
+            typer.echo(f"To be looked at: {report}.")
 
 
 @app.command()
@@ -174,6 +197,11 @@ def release(
     with _plainly():
         if out is None:
             raise InvalidInput("name a new folder to publish in: --out published.")
+        if ledger is None and not unrecorded:
+            raise InvalidInput(
+                "name the ledger that pays: --ledger budget.db, which noiseshape ledger create "
+                "makes; or say --unrecorded, which the provenance will state."
+            )
         if resume is None:
             writable(out)
         asked = None if spec.suffix == ".json" else specs.read(spec)
@@ -182,7 +210,15 @@ def release(
             raise InvalidInput("name the rows: --data census.parquet, or data: in the spec.")
         if data is None and asked is not None:
             rows = str(spec.parent / rows)
-        opened(rows)  # what cannot be read is found before a plan is made
+        engine = opened(rows)
+        label = vintage or (asked.vintage if asked is not None else None)
+        # What cannot be read, or not be paid, is found before the noise is designed.
+        if asked is not None:
+            if asked.queries:
+                work = asked.workload(spec.parent)
+                check_kinds(work.schema, work.people, engine.kinds())
+            if ledger is not None:
+                _pays(Ledger.open(ledger), asked.said_people(), label)
         parts = _parts(spec)
         if parts is not None:
             with progress("Reading rows and adding noise"):
@@ -193,7 +229,7 @@ def release(
                     out=out,
                     who=who,
                     what=what or f"{spec.name}",
-                    vintage=vintage or (asked.vintage if asked is not None else None),
+                    vintage=label,
                     unrecorded=unrecorded,
                     resume=resume,
                 )
@@ -216,9 +252,9 @@ def release(
         if as_json:
             typer.echo(json.dumps(_release_facts(given, out), indent=2))
             return
-        typer.echo(given.table())
+        _show(given.table())
         typer.echo("")
-        typer.echo(f"Published in {out}: {', '.join(_files(out))}.")
+        typer.echo(f"Published in {out}: {', '.join(_files(out))}. Look at {out / 'report.html'}.")
         if ledger is not None:
             typer.echo(f"Paid by {ledger}: {_left(ledger)}.")
 
@@ -237,6 +273,7 @@ def check(
     """
     with _plainly():
         asked = specs.read(spec)
+        asked.ceiling()
         if asked.matrices:
             _check_parts(spec, asked, data, as_json=as_json)
             return
@@ -249,8 +286,8 @@ def check(
                 typer.echo(json.dumps(facts))
                 return
             typer.echo(f"{spec} holds together: {queries}.")
-            for name, policy in work.schema.policies().items():
-                typer.echo(f"  {name}: {policy}.")
+            for line in work.schema.words(work.people):
+                typer.echo(f"  {line}")
             return
         with progress("Looking at the rows"):
             rows, columns = looked_at(opened(data), work.schema, work.people)
@@ -267,29 +304,48 @@ def check(
 @app.command()
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder of a published release.")],
+    out: Annotated[
+        Path | None, typer.Option(help="HTML file to write; by default report.html in the folder.")
+    ] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="The ledger that paid: shows what is left of the budget.")
+    ] = None,
+    delta: Delta = 1e-9,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a published folder holds: privacy, accuracy, answers.
+    """Show what a published folder holds: privacy, accuracy, answers; as HTML with pictures too.
 
-    Example: noiseshape report published
+    Example: noiseshape report published --out report.html --ledger budget.db
     """
     with _plainly():
+        epsilon(delta, 1.0)
         inside = _inside(folder)
         if inside:
             _show_released(inside, folder, None, as_json=as_json)
             return
-        given = published(folder)
+        with progress("Reading the release"):
+            given = published(folder)
+        book = None if ledger is None else Ledger.open(ledger)
+        if book is not None and out is None:
+            raise InvalidInput(
+                "what is left of a budget is no part of the published folder: name another file "
+                "for the report, --out report.html."
+            )
+        page = out or folder / "report.html"
+        if out is not None or not page.exists():
+            given.report(page, delta=delta, ledger=book)
         if as_json:
             typer.echo(json.dumps(_release_facts(given, folder), indent=2))
             return
-        for line in _plan_lines(given.plan, 1e-9):
+        for line in _plan_lines(given.plan, delta):
             typer.echo(line)
         paid = "no ledger" if given.stamp is None else f"ledger entry {given.stamp.number}"
         typer.echo(f"Released {given.when}, paid by {paid}.")
         typer.echo("")
-        typer.echo(given.plan.summary())
+        _show(given.plan.summary())
         typer.echo("")
-        typer.echo(given.table())
+        _show(given.table())
+        typer.echo(f"To be looked at: {page}.")
 
 
 @app.command()
@@ -309,10 +365,21 @@ def _left(path: Path) -> str:
         return "what remains cannot be read now, and noiseshape ledger show tells it later"
 
 
+def _show(shown: Table) -> None:
+    """Print a table: in colour with small bars on a terminal, as plain text into anything else."""
+    if sys.stdout.isatty():
+        from rich.console import Console
+
+        Console().print(shown)
+    else:
+        typer.echo(shown)
+
+
 def _planned(path: Path) -> Planned:
     """Return the plan that was saved, or the one that a spec asks for."""
     if path.suffix == ".json":
-        return loaded(path)
+        with progress("Reading the plan"):
+            return loaded(path)
     asked = specs.read(path)
     work = asked.workload(path.parent)
     with progress("Designing the noise") as watch:
@@ -409,6 +476,22 @@ def _inside(folder: Path) -> dict[str, Released]:
     return {path.name: published(path) for path in found}
 
 
+def _pays(book: Ledger, people: People, vintage: str | None) -> None:
+    """Refuse a ledger that is about other people, or of another vintage."""
+    mine, theirs = ((p.unit, p.neighbours) for p in (people, book.people))
+    if mine != theirs:
+        raise InvalidInput(
+            f"this ledger protects unit {theirs[0]!r} under {theirs[1]} neighbours, and the spec "
+            f"unit {mine[0]!r} under {mine[1]}: say the same in both, such as noiseshape ledger "
+            f"create FILE --unit {mine[0]} --neighbours {mine[1]}. Nothing was spent."
+        )
+    if vintage is not None and vintage != book.vintage:
+        raise InvalidInput(
+            f"the data is of vintage {vintage!r}, and the ledger of {book.vintage!r}: pay from "
+            "the ledger of this vintage, or make one that covers both without a vintage."
+        )
+
+
 def _plan_lines(made: Planned, delta: float) -> Iterator[str]:
     people, cost = made.people, made.cost
     person = "one row" if people.unit == "rows" else f"up to {people.max_rows} rows of one person"
@@ -479,8 +562,10 @@ def show(file: File, delta: Delta = 1e-9, as_json: AsJson = False) -> None:
     Example: noiseshape ledger show budget.db --delta 1e-6
     """
     with _plainly():
-        book = Ledger.open(file)
-        left, spent = book.remaining(), book.spent()
+        epsilon(delta, 1.0)
+        with progress("Reading the ledger"):
+            book = Ledger.open(file)
+            left, spent = book.remaining(), book.spent()
         epsilons = left.epsilon(delta)
         facts: dict[str, Any] = {
             "vintage": book.vintage,
@@ -506,7 +591,7 @@ def show(file: File, delta: Delta = 1e-9, as_json: AsJson = False) -> None:
             name = f"epsilon at delta {delta:g}" if unit == "epsilon" else unit
             columns[name] = [facts[n][unit] for n in names]
         note = "mu squared and rho add from release to release; mu and epsilon do not"
-        typer.echo(Table(columns, note=note))
+        _show(Table(columns, note=note))
 
 
 @ledger.command()
@@ -516,7 +601,8 @@ def history(file: File, as_json: AsJson = False) -> None:
     Example: noiseshape ledger history budget.db
     """
     with _plainly():
-        entries = Ledger.open(file).history()
+        with progress("Reading the ledger"):
+            entries = Ledger.open(file).history()
         rows: list[dict[str, Any]] = [
             {
                 "entry": e.number,
@@ -538,7 +624,7 @@ def history(file: File, as_json: AsJson = False) -> None:
             shown = ("entry", "when", "who", "what", "mu", "rho")
             columns: dict[str, Any] = {name: [row[name] for row in rows] for name in shown}
             columns["hash"] = [row["hash"][:12] for row in rows]
-            typer.echo(Table(columns))
+            _show(Table(columns))
 
 
 @ledger.command()
@@ -559,8 +645,9 @@ def verify(
         book = Ledger.open(file)
         measured: dict[int, tuple[Path, str]] = {}
         for folder in release or []:
-            made = published(folder)
-            made.verify(book)
+            with progress(f"Reading {folder}"):
+                made = published(folder)
+                made.verify(book)
             assert made.stamp is not None
             first, known = measured.setdefault(made.stamp.number, (folder, made.fingerprint))
             if made.fingerprint != known:

@@ -323,8 +323,11 @@ class Spec(_Part):
         recodes = {name: made.recode(folder) for name, made in self.recodes.items()}
         schema = Schema(columns, recodes, self.impossible)
         work = Workload(schema, self.said_people(), table=self.table)
-        for query in self.queries:
-            query.ask(work, folder)
+        for i, query in enumerate(self.queries, start=1):
+            try:
+                query.ask(work, folder)
+            except NoiseshapeError as error:
+                raise type(error)(f"queries, {i}: {error}") from None
         return work
 
     def ceiling(self) -> Budget | None:

@@ -20,6 +20,7 @@ class Kind(NamedTuple):
     plan: Callable[[], Any]
     one: Callable[[], Any]
     two: Callable[[], Any]
+    linear: bool = True  # whether answers are unbiased and their errors known beforehand
 
 
 def prefixes(people=None):
@@ -53,6 +54,21 @@ def frame(persons):
     return pd.DataFrame(rows, columns=["pid", "age", "sex"])
 
 
+def rows(changed=()):
+    """Ten people with two numbers in [0, 1]; some of them as far as can be from themselves."""
+    made = (np.arange(20).reshape(10, 2) * 7 % 11) / 11
+    made[list(changed)] = np.rint(1 - made[list(changed)])
+    return made
+
+
+def square(**options):
+    """A covariance of two columns in [0, 1], with a noisy count."""
+    return ns.covariance(bounds=UNIT, expected=10, **options)
+
+
+UNIT = {"a": (0, 1), "b": (0, 1)}
+REPLACED = ns.People(neighbours="replace")
+
 KINDS = {
     "queries": Kind(prefixes, lambda: [5, 6, 7, 8], lambda: [5, 6, 8, 8]),
     "replace": Kind(
@@ -62,8 +78,24 @@ KINDS = {
     ),
     "workload": Kind(people, lambda: frame(10), lambda: frame(10)[:-1]),
     "moments": Kind(moments, lambda: POINTS, lambda: POINTS[:2]),
-    "data matrix": Kind(data_matrix, lambda: POINTS, lambda: np.vstack([POINTS[:2], [[0, 0]]])),
+    "correlated": Kind(data_matrix, lambda: POINTS, lambda: np.vstack([POINTS[:2], [[0, 0]]])),
     "persons": Kind(lambda: people("pid"), lambda: frame(10), lambda: frame(9)),
+    "covariance": Kind(
+        lambda: ns.directional(square(), weights=[[1, 2], [2, 3]]).within(ns.Budget(mu=1)),
+        rows,
+        lambda: rows()[1:],
+        linear=False,
+    ),
+    "mean": Kind(
+        lambda: ns.isotropic(ns.mean(bounds=UNIT, count=10, people=REPLACED), stderr=0.1),
+        rows,
+        lambda: rows([3]),
+    ),
+    "data matrix": Kind(
+        lambda: ns.imgm(ns.identity(bounds=UNIT, n=10, people=REPLACED), rows=np.eye(10)),
+        rows,
+        lambda: rows([3]),
+    ),
 }
 
 

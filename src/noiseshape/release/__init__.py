@@ -3,6 +3,7 @@
 from ..tables import Queries, Query
 from .matrixplan import MatrixPlan
 from .matrixrelease import MatrixRelease
+from .matrixvariate import Mvg, imgm, learn_directions, mvg
 from .measurement import Measurement, measure
 from .plan import Plan, plan
 from .planned import Planned, Released, Stamp, load
@@ -18,6 +19,7 @@ __all__ = [
     "MatrixPlan",
     "MatrixRelease",
     "Measurement",
+    "Mvg",
     "Plan",
     "Planned",
     "Queries",
@@ -28,10 +30,13 @@ __all__ = [
     "Stamp",
     "Table",
     "directional",
+    "imgm",
     "isotropic",
     "kronecker",
+    "learn_directions",
     "load",
     "measure",
+    "mvg",
     "plan",
     "read",
 ]
