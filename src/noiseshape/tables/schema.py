@@ -17,6 +17,7 @@ import numpy as np
 
 from ..archive import digest
 from ..errors import InvalidInput
+from ..privacy import People
 from .domains import Booleans, Domain, Literals, Operator, categories, from_json
 from .predicate import Predicate, parse
 from .recode import Recode
@@ -178,6 +179,16 @@ class Schema:
     def policies(self) -> dict[str, str]:
         """Return for each column in words what becomes of values outside, and of missing ones."""
         return {name: domain.policies() for name, domain in self.columns.items()}
+
+    def words(self, people: People) -> list[str]:
+        """Return in sentences which rows are counted, and in which cell."""
+        said = [f"{name}: {policy}." for name, policy in self.policies().items()]
+        said += [f"Impossible, and left out: {text}." for text in self.impossible]
+        if people.unit != "rows":
+            said.append(
+                f"Rows without {people.unit}, and beyond {people.max_rows} of one, are left out."
+            )
+        return said
 
     @cached_property
     def digest(self) -> str:
