@@ -103,13 +103,17 @@ def products(
     for i, size in enumerate(sizes):
         if size < 2:
             raise InvalidInput(f"attribute {i} has one value and tells nobody apart: leave it out.")
-    contrasts = [_first(i, n, asks, variance) for i, n in enumerate(sizes)]
+    plain = {n: Helmert(n) for n in set(sizes)}  # one object for all attributes that are alike
+    structured = _structured(asks)
+    contrasts: list[Contrast] = [plain[n] for n in sizes]
+    for i, chosen in structured.items():
+        contrasts[i] = _first(i, chosen, asks, variance, sizes[i]) or contrasts[i]
     made = _solved(contrasts, asks, variance, neighbours, rows_may_leave, total, gap, begun)
     if total or all(isinstance(c, Helmert) for c in contrasts):
         return made
     for _ in range(ROUNDS):
         again = [
-            c if isinstance(c, Helmert) else _again(i, made, variance)
+            c if isinstance(c, Helmert) else _again(i, structured[i], made, variance)
             for i, c in enumerate(contrasts)
         ]
         better = _solved(again, asks, variance, neighbours, rows_may_leave, total, gap, begun)
@@ -254,43 +258,63 @@ def frontier(inside: Floats, outside: Floats) -> tuple[Floats, Floats]:
 # One-dimensional designs.
 
 
-def _workload(i: int, asks: Sequence[Ask], n: int) -> tuple[Floats, list[tuple[int, int, int]]]:
+def _structured(asks: Sequence[Ask]) -> dict[int, list[int]]:
+    """Return which asks are about each attribute that has a structure of its own."""
+    found: dict[int, list[int]] = {}
+    anything: set[int] = set()  # weights may tell anything apart
+    for number, ask in enumerate(asks):
+        if ask.weights is not None:
+            anything.update(ask.members)
+        elif not ask.plain:
+            for i, factor in zip(ask.members, ask.factors, strict=True):
+                if factor is not None:
+                    found.setdefault(i, []).append(number)
+    for i in anything:
+        found.pop(i, None)
+    for number, ask in enumerate(asks):
+        for i in ask.members:
+            if i in found and number not in found[i]:
+                found[i].append(number)
+    return found
+
+
+def _workload(
+    i: int, chosen: Sequence[int], asks: Sequence[Ask], n: int
+) -> tuple[Floats, list[tuple[int, int, int]]]:
     """Return what is asked of one attribute, each matrix once, and which rows each ask has."""
     blocks: list[Floats] = []
     seen: dict[int, tuple[int, int]] = {}
     spans = []
-    for number, ask in enumerate(asks):
-        if i in ask.members and ask.weights is None:
-            W = ask.factors[ask.members.index(i)]
-            key = 0 if W is None else id(W)
-            if key not in seen:
-                start = sum(map(len, blocks))
-                blocks.append(np.eye(n) if W is None else W)
-                seen[key] = start, start + len(blocks[-1])
-            spans.append((number, *seen[key]))
-    return (np.vstack(blocks) if blocks else np.zeros((0, n))), spans
+    for number in chosen:
+        W = asks[number].factors[asks[number].members.index(i)]
+        key = 0 if W is None else id(W)
+        if key not in seen:
+            start = sum(map(len, blocks))
+            blocks.append(np.eye(n) if W is None else W)
+            seen[key] = start, start + len(blocks[-1])
+        spans.append((number, *seen[key]))
+    return np.vstack(blocks), spans
 
 
-def _first(i: int, n: int, asks: Sequence[Ask], variance: Sequence[Floats]) -> Contrast:
-    """Return Helmert's contrasts, or those that fit what is asked of an attribute with structure.
+def _first(
+    i: int, chosen: Sequence[int], asks: Sequence[Ask], variance: Sequence[Floats], n: int
+) -> Written | None:
+    """Return contrasts that fit what is asked of an attribute; None where it has no structure.
 
     To begin with each row has the least target of its query.
     """
-    mine = [ask for ask in asks if i in ask.members]
-    if all(ask.weights is not None or ask.factors[ask.members.index(i)] is None for ask in mine):
-        return Helmert(n)
-    if any(ask.weights is not None for ask in mine):
-        return Helmert(n)  # weights may tell anything apart
-    W, spans = _workload(i, asks, n)
+    W, spans = _workload(i, chosen, asks, n)
     if W.size > MOST_FITTED:
-        return Helmert(n)
+        return None
     c = np.full(len(W), np.inf)
     for number, begin, end in spans:
         c[begin:end] = np.minimum(c[begin:end], float(np.min(variance[number])))
-    return fitted(W, c) or Helmert(n)
+    return fitted(W, c)
 
 
-def _again(i: int, made: ProductsDesign, variance: Sequence[Floats]) -> Contrast:
+def _again(
+    i: int, chosen: Sequence[int], made: ProductsDesign, variance: Sequence[Floats]
+) -> Contrast:
     """Return the contrasts of an attribute that fit what the others leave of every target.
 
     With the others and the scales as they are, the variance of an answer is
@@ -299,7 +323,7 @@ def _again(i: int, made: ProductsDesign, variance: Sequence[Floats]) -> Contrast
     contrasts, design = made.contrasts, made.made
     sizes = [c.cells for c in contrasts]
     lattice, u = design.problem.lattice, design.u
-    W, spans = _workload(i, made.asks, sizes[i])
+    W, spans = _workload(i, chosen, made.asks, sizes[i])
     c = np.full(len(W), np.inf)
     for number, begin, end in spans:
         ask = made.asks[number]

@@ -1,6 +1,8 @@
 """What leaves the house: plans, releases, and what follows from them."""
 
 from ..tables import Queries, Query
+from .marginalsplan import MarginalsPlan
+from .marginalsrelease import MarginalsRelease
 from .matrixplan import MatrixPlan
 from .matrixrelease import MatrixRelease
 from .measurement import Measurement, measure
@@ -15,6 +17,8 @@ from .table import Table
 __all__ = [
     "Answer",
     "Counts",
+    "MarginalsPlan",
+    "MarginalsRelease",
     "MatrixPlan",
     "MatrixRelease",
     "Measurement",

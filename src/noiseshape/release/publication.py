@@ -63,7 +63,7 @@ def publish(release: Released, out: str | os.PathLike[str]) -> None:
         text = json.dumps(provenance(release), indent=2, ensure_ascii=False) + "\n"
         write_whole(partial / "provenance.json", text)
         write_whole(partial / "release.json", sealed(release.kind, FORMAT, release.to_json()))
-        for path in partial.iterdir():
+        for path in partial.rglob("*"):
             sync(path)
         sync(partial)
         if os.path.lexists(out):

@@ -180,7 +180,7 @@ class Residual(Strategy):
         outer = self._outer.get(key)
         if outer is None:
             outer = outer_up(*(c.sigma for c in contrasts))
-            if len(outer) <= _KEPT:
+            if len(outer) <= _KEPT and len(self._outer) < _KEPT >> 4:
                 self._outer[key] = outer
         return outer_up(outer, self.base[number : number + 1])
 
