@@ -48,6 +48,21 @@ def marginals(unit="rows", neighbours="add-remove"):
     return ns.plan(work, by="marginals")
 
 
+def rows(changed=()):
+    """Ten people with two numbers in [0, 1]; some of them as far as can be from themselves."""
+    made = (np.arange(20).reshape(10, 2) * 7 % 11) / 11
+    made[list(changed)] = np.rint(1 - made[list(changed)])
+    return made
+
+
+def square(**options):
+    """A covariance of two columns in [0, 1], with a noisy count."""
+    return ns.covariance(bounds=UNIT, expected=10, **options)
+
+
+UNIT = {"a": (0, 1), "b": (0, 1)}
+REPLACED = ns.People(neighbours="replace")
+
 KINDS = {
     "queries": Kind(prefixes, lambda: [5, 6, 7, 8], lambda: [5, 6, 8, 8]),
     "replace": Kind(
@@ -63,6 +78,21 @@ KINDS = {
         lambda: marginals(neighbours="replace"),
         lambda: frame(10),
         lambda: frame(10).assign(age=lambda rows: (rows.age + (rows.index == 3)) % 4),
+    ),
+    "covariance": Kind(
+        lambda: ns.directional(square(), weights=[[1, 2], [2, 3]]).within(ns.Budget(mu=1)),
+        rows,
+        lambda: rows()[1:],
+    ),
+    "mean": Kind(
+        lambda: ns.isotropic(ns.mean(bounds=UNIT, count=10, people=REPLACED), stderr=0.1),
+        rows,
+        lambda: rows([3]),
+    ),
+    "data matrix": Kind(
+        lambda: ns.imgm(ns.identity(bounds=UNIT, n=10, people=REPLACED), rows=np.eye(10)),
+        rows,
+        lambda: rows([3]),
     ),
 }
 

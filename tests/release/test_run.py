@@ -365,6 +365,35 @@ class TestResuming:
         with pytest.raises(InvalidInput, match="damaged"):
             plan.release([1, 2, 3, 4], ledger=ledger, resume=1)
 
+    @pytest.mark.parametrize("harm", ["flipped", "cut", "gone"])
+    def test_many_integers_in_a_file_of_their_own_are_known_by_their_digest(
+        self, plan, ledger, monkeypatch, harm
+    ):
+        monkeypatch.setattr("noiseshape.release.staging.LISTED", 0)
+        first = plan.release([1, 2, 3, 4], ledger=ledger)
+        again = plan.release([1, 2, 3, 4], ledger=ledger, resume=1)
+        assert again.values.tolist() == first.values.tolist()
+        (array,) = ledger.path.with_name("budget.db.runs").glob("*/measurement.int64")
+        held = array.read_bytes()
+        array.unlink()
+        if harm != "gone":
+            array.write_bytes(bytes([held[0] ^ 1]) + held[1:] if harm == "flipped" else held[:-8])
+        with pytest.raises(InvalidInput, match="was altered since it was written, or is gone"):
+            plan.release([1, 2, 3, 4], ledger=ledger, resume=1)
+
+    def test_integers_that_a_killed_process_did_not_get_to_keep_are_gone(
+        self, plan, ledger, monkeypatch
+    ):
+        """Nobody was shown them; were they left, two measurements would lie beside one debit."""
+        monkeypatch.setattr("noiseshape.release.staging.LISTED", 0)
+        plan.release([1, 2, 3, 4], ledger=ledger)
+        (run,) = ledger.path.with_name("budget.db.runs").iterdir()
+        for name in ("measurement.json", "kept"):
+            (run / name).unlink()
+        with pytest.raises(ReleaseFailed):
+            plan.release(Broken(), ledger=ledger, resume=1)
+        assert not (run / "measurement.int64").exists()
+
     def test_a_plan_designed_anew_elsewhere_is_told_where_the_paid_one_is(
         self, plan, ledger, monkeypatch
     ):

@@ -31,6 +31,11 @@ class SecondMoment(OverRows):
         return True
 
     @property
+    def semidefinite(self) -> bool:
+        """Both are."""
+        return True
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """A row and a column for each feature."""
         return (len(self.features.names),) * 2

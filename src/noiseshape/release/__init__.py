@@ -5,6 +5,7 @@ from .marginalsplan import MarginalsPlan
 from .marginalsrelease import MarginalsRelease
 from .matrixplan import MatrixPlan
 from .matrixrelease import MatrixRelease
+from .matrixvariate import Mvg, imgm, learn_directions, mvg
 from .measurement import Measurement, measure
 from .plan import Plan, plan
 from .planned import Planned, Released, Stamp, load
@@ -22,6 +23,7 @@ __all__ = [
     "MatrixPlan",
     "MatrixRelease",
     "Measurement",
+    "Mvg",
     "Plan",
     "Planned",
     "Queries",
@@ -32,10 +34,13 @@ __all__ = [
     "Stamp",
     "Table",
     "directional",
+    "imgm",
     "isotropic",
     "kronecker",
+    "learn_directions",
     "load",
     "measure",
+    "mvg",
     "plan",
     "read",
 ]
