@@ -105,7 +105,7 @@ class MarginalsRelease(Released):
         Parameters
         ----------
         query
-            One query by its name; by default all of them, if they are at most a million answers.
+            One query by its name; by default all of them, if they are at most 200,000.
         level
             Chance that an interval holds the true answer.
         """
@@ -234,7 +234,7 @@ class MarginalsRelease(Released):
     def files(self, folder: Path) -> None:
         """Write every answer: answers.csv and answers.parquet, or many to answers/*.parquet.
 
-        A file of more than a million answers holds sixteen million at most, a million at a time:
+        A file of more than 200,000 answers holds sixteen million at most, a million at a time:
         how many files there are, and what each holds, is told by the plan alone.
         """
         if self._wide:
