@@ -20,6 +20,7 @@ class Kind(NamedTuple):
     plan: Callable[[], Any]
     one: Callable[[], Any]
     two: Callable[[], Any]
+    linear: bool = True  # whether answers are unbiased and their errors known beforehand
 
 
 def prefixes(people=None):
@@ -83,6 +84,7 @@ KINDS = {
         lambda: ns.directional(square(), weights=[[1, 2], [2, 3]]).within(ns.Budget(mu=1)),
         rows,
         lambda: rows()[1:],
+        linear=False,
     ),
     "mean": Kind(
         lambda: ns.isotropic(ns.mean(bounds=UNIT, count=10, people=REPLACED), stderr=0.1),

@@ -164,9 +164,9 @@ def test_nothing_but_the_measured_integers_differs(plan, recorder, tmp_path, one
 
 @pytest.mark.parametrize("name", list(KINDS))
 def test_nor_for_any_kind_of_plan(name, recorder, tmp_path):
-    one, two = (
-        seen(planned(name), data(), tmp_path / str(i)) for i, data in enumerate(KINDS[name][1:])
-    )
+    kind = KINDS[name]
+    one = seen(planned(name), kind.one(), tmp_path / "1")
+    two = seen(planned(name), kind.two(), tmp_path / "2")
     assert one == two
     assert not one[0].count("Traceback")
 

@@ -390,6 +390,11 @@ class Ledger:
 
         return of_ledger(self)
 
+    def __rich__(self) -> Any:
+        from ..report.terminal import of_ledger
+
+        return of_ledger(self)
+
     def __repr__(self) -> str:
         return f"Ledger({str(self._path)!r}, {self.budget!r})"
 

@@ -355,8 +355,8 @@ class Plan(Planned):
             least = self.certificate.lower**0.5
             said.insert(0, f"No Gaussian noise meets these targets at less than mu {least:.6g}.")
         if self.queries.layout is not None:
-            policies = self.queries.layout.schema.policies()
-            said += [f"  {name}: {policy}." for name, policy in policies.items()]
+            schema = self.queries.layout.schema
+            said += [f"  {rule}" for rule in schema.words(self.queries.people)]
         return tuple(said)
 
     @cached_property

@@ -166,6 +166,11 @@ class Planned(ABC):
 
         return of_plan(self)
 
+    def __rich__(self) -> Any:
+        from ..report.terminal import of_plan
+
+        return of_plan(self)
+
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a plan of this kind; refuse a file that is altered, newer, or not such a plan."""
@@ -271,6 +276,11 @@ class Released(ABC):
 
     def _repr_html_(self) -> str:
         from ..report.scraps import of_release
+
+        return of_release(self)
+
+    def __rich__(self) -> Any:
+        from ..report.terminal import of_release
 
         return of_release(self)
 

@@ -176,7 +176,9 @@ def _expanded(pattern: str) -> list[str]:
         return [pattern]
     names = sorted(name for name in glob.glob(pattern, recursive=True) if Path(name).is_file())
     if not names:
-        raise InvalidInput(f"there is no file at {pattern}.")
+        raise InvalidInput(
+            f"there is no file {pattern!r}: name a Parquet or CSV file, or a pattern of many."
+        )
     return names
 
 

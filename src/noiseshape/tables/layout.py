@@ -276,18 +276,23 @@ class Layout:
         return self.cells + sum(len(kept) for _, kept in self._excess)
 
     def lows_and_highs(self, column: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the least and greatest value of a summed column in each of its atoms."""
+        """Return the least and greatest that a row adds to a sum, in each atom of its column.
+
+        Values that are missing or other add 0, alone in an atom or not.
+        """
         domain, axis = self.schema.columns[column], self.axes[self._position[column]]
         assert isinstance(domain, Integers)
-        ends = np.append(axis.steps.starts[1:], domain.size) - 1
         regular = axis.steps.starts < domain.regular
+        ends = np.minimum(np.append(axis.steps.starts[1:], domain.size), domain.regular) - 1
+        atoms = axis.steps.values[regular]
         low = np.full(axis.count, np.iinfo(np.int64).max)
         high = np.full(axis.count, np.iinfo(np.int64).min)
-        np.minimum.at(low, axis.steps.values, axis.steps.starts + domain.low)
-        np.maximum.at(high, axis.steps.values, np.minimum(ends, domain.regular - 1) + domain.low)
-        special = np.ones(axis.count, dtype=bool)
-        special[axis.steps.values[regular]] = False
-        return np.where(special, 0, low), np.where(special, 0, high)
+        np.minimum.at(low, atoms, axis.steps.starts[regular] + domain.low)
+        np.maximum.at(high, atoms, ends[regular] + domain.low)
+        special = [cell for cell in (domain.other, domain.absent) if cell is not None]
+        zero = axis.steps.at(np.array(special, dtype=np.int64))
+        low[zero], high[zero] = np.minimum(low[zero], 0), np.maximum(high[zero], 0)
+        return low, high
 
     def _per_cell(self, column: str, values: NDArray[Any]) -> NDArray[Any]:
         """Return values of a column's atoms for every kept cell."""
@@ -514,8 +519,11 @@ def told_by(schema: Schema, questions: Sequence[Question]) -> dict[str, list[Ste
             cells = schema.view(column).cells()
             told.setdefault(column, {})[id(column)] = cells
         if question.summed is not None:
-            regular = schema.columns[question.summed].is_regular()
-            told.setdefault(question.summed, {})[-1] = regular
+            summed = schema.columns[question.summed]
+            apart = told.setdefault(question.summed, {})
+            # What is missing or other adds 0: where a value may, that needs no cell of its own.
+            if not (isinstance(summed, Integers) and summed.low <= 0 <= summed.high):
+                apart[-1] = summed.is_regular()
     return {column: list(each.values()) for column, each in told.items()}
 
 

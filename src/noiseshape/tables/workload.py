@@ -23,7 +23,8 @@ from .targets import Reference, from_cv, variances
 
 Names = str | Sequence[str]
 
-# More answers than this in one query cannot be planned densely on any machine of today.
+# More answers than this in one query cannot be planned densely on any machine of today; their
+# labels alone are half a kilobyte each.
 MOST_ANSWERS = 10_000_000
 
 
@@ -206,9 +207,10 @@ class Workload:
         sizes = tuple(len(self.schema.view(c).labels) for c in columns)
         weights = np.atleast_2d(floats(f"the matrix of {name!r}", matrix))
         if weights.ndim != 2 or weights.shape[1] != math.prod(sizes) or not len(weights):
+            each = " x ".join(map(str, sizes)) + (f" = {math.prod(sizes)}" * (len(sizes) > 1))
             raise InvalidInput(
-                f"the matrix of {name!r} needs {' x '.join(map(str, sizes))} = {math.prod(sizes)} "
-                f"columns, a weight for every cell of {', '.join(columns)}; got {weights.shape}."
+                f"the matrix of {name!r} needs {each} columns, a weight for every cell of "
+                f"{', '.join(columns)}; got {weights.shape}."
             )
         if not weights.any(axis=1).all():
             raise InvalidInput(f"a row of {name!r} asks nothing: all its weights are 0.")
@@ -281,7 +283,9 @@ class Workload:
         question = Question(tuple(families))
         if question.rows > MOST_ANSWERS:
             raise InvalidInput(
-                f"{question.rows:,} answers in one query are too many, at most {MOST_ANSWERS:,}: "
+                f"{question.rows:,} answers in one query would need "
+                f"{512 * question.rows / 1e9:,.1f} GB for their labels alone, and at most "
+                f"{MOST_ANSWERS:,} can be asked: "
                 "ask about fewer columns together, or in coarser bands."
             )
         return question
@@ -363,6 +367,11 @@ class Workload:
 
     def _repr_html_(self) -> str:
         from ..report.scraps import of_workload
+
+        return of_workload(self)
+
+    def __rich__(self) -> Any:
+        from ..report.terminal import of_workload
 
         return of_workload(self)
 
