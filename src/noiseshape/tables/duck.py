@@ -116,10 +116,6 @@ class Duck:
         self.rows(f"CREATE OR REPLACE TEMP TABLE held AS {statement}")
         return "held"
 
-    def drop(self) -> None:
-        """Forget what was held."""
-        self._connect().execute("DROP TABLE IF EXISTS held")
-
     def _run(self, statement: str, fetch: Callable[[duckdb.DuckDBPyConnection], list[Any]]) -> Any:
         connection = self._connect()
         if self._register is not None:

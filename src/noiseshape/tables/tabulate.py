@@ -58,24 +58,37 @@ class Tables:
         """Return how many cells all the marginals have."""
         return sum(math.prod(self.sizes[i] for i in members) for members in self.sets)
 
-    def read(self) -> Iterator[tuple[tuple[int, ...], Ints]]:
-        """Return the marginals one after the other, each with its attributes: exact counts.
+    def read(self) -> Counted:
+        """Return the marginals, to be taken one after the other: exact counts.
 
         Rows are read now where the engine holds what was read, and else as tables are taken.
         """
         engine = self.engine
         statement = coding(self.coded, self.people, engine.kinds(), engine.source, engine.dialect)
         hold = getattr(engine, "hold", None)
-        source = f"({statement}) AS coded" if hold is None else str(hold(statement))
-        return self._tables(source)
+        return Counted(self, f"({statement}) AS coded" if hold is None else str(hold(statement)))
 
-    def _tables(self, source: str) -> Iterator[tuple[tuple[int, ...], Ints]]:
-        sizes = self.sizes
-        for start in range(0, len(self.sets), TOGETHER):
-            chosen = self.sets[start : start + TOGETHER]
-            if self.progress is not None:
-                self.progress(f"table {start:,} of {len(self.sets):,}")
-            columns = self.engine.arrays(tabulating(source, chosen, sizes))
+    def __repr__(self) -> str:
+        return f"Tables({type(self.engine).__name__}, {len(self.sets):,} marginals)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Counted:
+    """Marginals of rows that were read: each is counted when it is taken.
+
+    Iterating gives the attributes of each, increasing, and its counts, (n_1, n_2, ...).
+    """
+
+    tables: Tables
+    source: str
+
+    def __iter__(self) -> Iterator[tuple[tuple[int, ...], Ints]]:
+        asked, sizes = self.tables, self.tables.sizes
+        for start in range(0, len(asked.sets), TOGETHER):
+            chosen = asked.sets[start : start + TOGETHER]
+            if asked.progress is not None:
+                asked.progress(f"table {start:,} of {len(asked.sets):,}")
+            columns = asked.engine.arrays(tabulating(self.source, chosen, sizes))
             if not columns:  # some engines return no columns where they return no rows
                 columns = [np.zeros(0)] * 3
             part, cell, rows = (np.asarray(column).astype(np.int64) for column in columns)
@@ -88,9 +101,3 @@ class Tables:
                 # Added: no engine's promise that a cell comes once is needed.
                 np.add.at(table, cell[mine], rows[mine])
                 yield members, table.reshape(shape)
-        drop = getattr(self.engine, "drop", None)
-        if drop is not None:
-            drop()
-
-    def __repr__(self) -> str:
-        return f"Tables({type(self.engine).__name__}, {len(self.sets):,} marginals)"
