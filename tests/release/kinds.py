@@ -54,6 +54,14 @@ def frame(persons):
     return pd.DataFrame(rows, columns=["pid", "age", "sex"])
 
 
+def marginals(unit="rows", neighbours="add-remove"):
+    rule = ns.People(neighbours=neighbours) if unit == "rows" else ns.People(unit, 2, neighbours)
+    schema = ns.Schema({"age": ns.integers(0, 3), "sex": ["F", "M"]})
+    work = ns.Workload(schema, rule, table="people").marginal("age", "sex", stderr=4)
+    work.prefixes("age", by="sex", stderr=5).total(stderr=3)
+    return ns.plan(work, by="marginals")
+
+
 def rows(changed=()):
     """Ten people with two numbers in [0, 1]; some of them as far as can be from themselves."""
     made = (np.arange(20).reshape(10, 2) * 7 % 11) / 11
@@ -80,6 +88,13 @@ KINDS = {
     "moments": Kind(moments, lambda: POINTS, lambda: POINTS[:2]),
     "correlated": Kind(data_matrix, lambda: POINTS, lambda: np.vstack([POINTS[:2], [[0, 0]]])),
     "persons": Kind(lambda: people("pid"), lambda: frame(10), lambda: frame(9)),
+    "marginals": Kind(marginals, lambda: frame(10), lambda: frame(10)[:-1]),
+    "marginals of persons": Kind(lambda: marginals("pid"), lambda: frame(10), lambda: frame(9)),
+    "marginals, replaced": Kind(
+        lambda: marginals(neighbours="replace"),
+        lambda: frame(10),
+        lambda: frame(10).assign(age=lambda rows: (rows.age + (rows.index == 3)) % 4),
+    ),
     "covariance": Kind(
         lambda: ns.directional(square(), weights=[[1, 2], [2, 3]]).within(ns.Budget(mu=1)),
         rows,
