@@ -184,7 +184,7 @@ class TestFiles:
         plan = ns.isotropic(ns.identity(np.ones((4, 2)), bounds=(0, 1)))
         release = plan.release(unrecorded=True, out=tmp_path / "out")
         names = sorted(p.name for p in (tmp_path / "out").iterdir())
-        assert names == ["answer.npy", "provenance.json", "release.json", "values.int64"]
+        assert {"answer.npy", "values.int64"} < set(names)
         assert np.array_equal(np.load(tmp_path / "out" / "answer.npy"), release.answer)
         assert np.array_equal(ns.read(tmp_path / "out").answer, release.answer)
         raw = (tmp_path / "out" / "values.int64").read_bytes()
