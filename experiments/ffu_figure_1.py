@@ -68,9 +68,7 @@ def verdict(rows: Rows) -> Verdict:
 def picture(rows: Rows) -> Any:
     """Return delta against epsilon, a line a cost."""
     points = [{**r, "by": f"Delta = {r['Delta']:g}"} for r in rows if r["delta"] > 1e-8]
-    return lines(
-        points, "epsilon", "delta", "by", "Privacy of one cost", log_y=True, points=False
-    )
+    return lines(points, "epsilon", "delta", "by", "Privacy of one cost", log_y=True, points=False)
 
 
 EXPERIMENT = Experiment(

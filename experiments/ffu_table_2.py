@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.workloads import prefixes
+
 from noiseshape.design import Design, fit
 from noiseshape.design.sm2 import PUBLISHED, sm2
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks.peers.descent import descent
 from benchmarks.workloads import prefixes
+
 from noiseshape.design import Design, fit
 from noiseshape.design.sm2 import PUBLISHED, Options, sm2
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.workloads import pl94
+
 from noiseshape.design import hierarchy
 
 from .harness import Case, Experiment, Rows, Size, Verdict, column, printed

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.workloads import age_pyramids
+
 from noiseshape.design import hierarchy
 
 from .harness import Case, Experiment, Rows, Size, Verdict, column, printed

@@ -121,7 +121,7 @@ def experiments_by_name() -> dict[str, Experiment]:
             object.__setattr__(made, "name", name)
             found[name] = made
     order = list(GROUPS)
-    return dict(sorted(found.items(), key=lambda item: (order.index(item[0].split("-")[0]))))
+    return dict(sorted(found.items(), key=lambda item: order.index(item[0].split("-")[0])))
 
 
 def named(name: str) -> Experiment:

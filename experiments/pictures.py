@@ -44,7 +44,9 @@ def lines(
     order = list(dict.fromkeys(row[by] for row in rows))
     base = alt.Chart(alt.Data(values=rows)).encode(
         x=alt.X(f"{_field(x)}:Q", title=x_title or x, scale=_scale(alt, log_x)),
-        color=alt.Color(f"{_field(by)}:N", title=None, sort=order, scale=_cycle(alt, order, COLOURS)),
+        color=alt.Color(
+            f"{_field(by)}:N", title=None, sort=order, scale=_cycle(alt, order, COLOURS)
+        ),
     )
     vertical = alt.Y(f"{_field(y)}:Q", title=y_title or y, scale=_scale(alt, log_y))
     layers = [
@@ -89,7 +91,9 @@ def dots(
             f"{_field(label)}:N", title=None, sort=labels, axis=alt.Axis(labelLimit=300, grid=True)
         ),
         yOffset=alt.YOffset(f"{_field(by)}:N", sort=order),
-        color=alt.Color(f"{_field(by)}:N", title=None, sort=order, scale=_cycle(alt, order, COLOURS)),
+        color=alt.Color(
+            f"{_field(by)}:N", title=None, sort=order, scale=_cycle(alt, order, COLOURS)
+        ),
     )
     scale = _scale(alt, log_x)
     layers = [
@@ -108,6 +112,11 @@ def dots(
         )
     height = max(120, len(labels) * (14 + 13 * len(order)))
     return _finished(alt, alt.layer(*layers), title, 460, height)
+
+
+def _coloured(alt: Any, by: str, order: list[Any]) -> Any:
+    scale = _cycle(alt, order, COLOURS)
+    return alt.Color(f"{_field(by)}:N", title=None, sort=order, scale=scale)
 
 
 def _scale(alt: Any, log: bool) -> Any:
