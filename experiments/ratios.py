@@ -12,7 +12,7 @@ tree with Qardaji et al.'s branching factor (its text) or its authors' program's
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -32,6 +32,7 @@ from .harness import (
     Size,
     Verdict,
     column,
+    distinct,
     generator,
     mean,
     plus_minus,
@@ -106,25 +107,29 @@ def sizes(size: Size) -> list[tuple[int, int, int]]:
     return [(64, 100, 20), (128, 50, 10), (256, 20, 5), (512, 10, 1), (1024, 5, 1)]
 
 
-def drawn(
-    name: str, title: str, what: str, draw: Callable[[int, np.random.Generator], Workload], why: str
-) -> Experiment:
-    """Return the experiment of one of Tables 5 to 8: ``draw(d, generator)`` makes a workload."""
+Draw = Callable[[int, np.random.Generator], Workload]
+TEXT = "as described"
 
-    def compute(d: int, number: int, with_sm2: bool) -> Rows:
-        work = draw(d, generator(name, d, number))
-        return [{"d": d, "draw": number, **row} for row in mechanisms(work, with_sm2=with_sm2)]
+
+def drawn(name: str, title: str, what: str, readings: dict[str, Draw], why: str) -> Experiment:
+    """Return the experiment of one of Tables 5 to 8.
+
+    ``readings`` are ways to draw a workload over d cells: as the paper describes it, first, and
+    others that its numbers suggest.
+    """
+
+    def compute(reading: str, d: int, number: int, with_sm2: bool) -> Rows:
+        work = readings[reading](d, generator(name, reading, d, number))
+        found = mechanisms(work, with_sm2=with_sm2 and reading == TEXT)
+        return [{"reading": reading, "d": d, "draw": number, **row} for row in found]
 
     def cases(size: Size) -> list[Case]:
         return [
-            Case(f"d={d} draw={k}", partial(compute, d, k, k < with_sm2))
+            Case(f"d={d} {reading} draw={k}", partial(compute, reading, d, k, k < with_sm2))
             for d, draws, with_sm2 in sizes(size)
+            for reading in readings
             for k in range(draws)
         ]
-
-    def picture(rows: Rows) -> Any:
-        points = picture_rows(name, rows)
-        return lines(points, "d", "ratio", "by", _capital(title), log_x=True, log_y=True)
 
     return Experiment(
         title=title,
@@ -136,102 +141,90 @@ def drawn(
         cases=cases,
         table=partial(table, name),
         verdict=partial(compared, name, why=why),
-        picture=picture,
+        picture=lambda rows: _drawn_picture(name, rows, title),
     )
 
 
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]
-
-
-def table(name: str, rows: Rows, over: str = "d") -> Rows:
-    """Return a row for each mechanism and d: printed, measured with its interval, gap, seconds."""
-    known = printed(name).get("values", {})
+def table(name: str, rows: Rows) -> Rows:
+    """Return, for each d, what is printed and what each reading measures."""
+    known = printed(name)["values"]
     shown: Rows = []
-    for value in dict.fromkeys(row[over] for row in rows):
-        for mechanism in ORDER:
-            ratios = column(rows, "ratio", **{over: value, "mechanism": mechanism})
-            if not ratios:
-                continue
-            where = {over: value, "mechanism": mechanism}
-            gaps = [g for g in column_or(rows, "gap", where) if g is not None]
-            seconds = [s for s in column_or(rows, "seconds", where) if s is not None]
-            shown.append(
-                {
-                    over: value,
-                    "mechanism": mechanism,
-                    "printed": _printed(known, value, mechanism),
-                    "measured": plus_minus(mean(ratios)),
-                    "draws": len(ratios),
-                    "gap": max(gaps) if gaps else None,
-                    "seconds": sum(seconds) / len(seconds) if seconds else None,
-                }
-            )
+    for d in distinct(rows, "d"):
+        line: Row = {"d": d, "": "printed"}
+        line |= {mechanism: known.get(str(d), {}).get(mechanism) for mechanism in ORDER[:-1]}
+        shown.append(line)
+        for reading in distinct(rows, "reading"):
+            here = [r for r in rows if r["d"] == d and r["reading"] == reading]
+            draws = len(distinct(here, "draw"))
+            line = {"d": d, "": reading}
+            for mechanism in ORDER[:-1]:
+                found = column(here, "ratio", mechanism=mechanism)
+                line[mechanism] = plus_minus(found) if found else None
+            line |= {"draws": draws, "gap of fit": max(column(here, "gap", mechanism=FIT))}
+            for mechanism in (FIT, SM2):
+                seconds = column(here, "seconds", mechanism=mechanism)
+                line[f"seconds of {mechanism}"] = mean(seconds).mean if seconds else None
+            shown.append(line)
     return shown
 
 
-def column_or(rows: Rows, name: str, where: Row) -> list[float | None]:
-    """Return a column that some rows lack."""
-    return [row.get(name) for row in rows if all(row.get(k) == v for k, v in where.items())]
-
-
-def picture_rows(name: str, rows: Rows, mechanisms: Sequence[str] = (GM, HM, CA)) -> Rows:
-    """Return rows for a picture of measured against printed ratios over d."""
-    known = printed(name)["values"]
+def _drawn_picture(name: str, rows: Rows, title: str) -> Any:
+    """Return measured and printed ratios against d."""
     points: Rows = []
-    for mechanism in mechanisms:
-        for d in dict.fromkeys(row["d"] for row in rows):
-            m = mean(column(rows, "ratio", d=d, mechanism=mechanism))
-            points.append(
-                {
-                    "d": d,
-                    "ratio": m.mean,
-                    "low": m.mean - m.half,
-                    "high": m.mean + m.half,
-                    "by": f"{mechanism}, measured",
-                }
-            )
-        points += [
-            {"d": int(d), "ratio": row[mechanism], "by": f"{mechanism}, printed"}
-            for d, row in known.items()
-            if mechanism in row
-        ]
-    return points
+    for reading in distinct(rows, "reading"):
+        said = "measured" if reading == TEXT else reading
+        for mechanism in (GM, HM2, CA):
+            for d in distinct(rows, "d"):
+                m = mean(column(rows, "ratio", d=d, mechanism=mechanism, reading=reading))
+                ends = {"low": m.mean - m.half, "high": m.mean + m.half}
+                points.append({"d": d, "ratio": m.mean, **ends, "by": f"{mechanism}, {said}"})
+    points += [
+        {"d": int(d), "ratio": row[mechanism], "by": f"{mechanism}, printed"}
+        for mechanism in (GM, HM, CA)
+        for d, row in printed(name)["values"].items()
+    ]
+    return lines(points, "d", "ratio", "by", capital(title), log_x=True, log_y=True)
 
 
-def worst_differences(name: str, rows: Rows) -> dict[str, tuple[float, float]]:
-    """Return, for each printed mechanism, the least and greatest of measured over printed."""
+def capital(text: str) -> str:
+    """Return the text with a capital."""
+    return text[0].upper() + text[1:]
+
+
+def shares(name: str, rows: Rows) -> dict[str, tuple[float, float]]:
+    """Return, for each mechanism, the least and greatest of measured over printed, over d."""
     known = printed(name)["values"]
     found: dict[str, tuple[float, float]] = {}
     for mechanism in (GM, HM, HM2, CA, SM2):
-        shares = []
-        for d in dict.fromkeys(row["d"] for row in rows):
-            value = _printed(known, d, mechanism)
-            measured = column(rows, "ratio", d=d, mechanism=mechanism)
-            if value is not None and measured:
-                shares.append(mean(measured).mean / value)
-        if shares:
-            found[mechanism] = min(shares), max(shares)
+        each = [
+            mean(measured).mean / known[str(d)][HM if mechanism == HM2 else mechanism]
+            for d in distinct(rows, "d")
+            if str(d) in known and (measured := column(rows, "ratio", d=d, mechanism=mechanism))
+        ]
+        if each:
+            found[mechanism] = min(each), max(each)
     return found
-
-
-def _printed(known: Row, value: object, mechanism: str) -> float | None:
-    """Return what is printed; both readings of HM stand beside the one that is printed."""
-    row = known.get(str(value), {})
-    number: float | None = row.get(HM if mechanism == HM2 else mechanism)
-    return number
 
 
 def compared(name: str, rows: Rows, why: str) -> Verdict:
     """Return the verdict on Tables 5 to 8: how far each column is from what is printed."""
-    shares = worst_differences(name, rows)
-    told = ", ".join(
-        f"{mechanism} {low:.2f} to {high:.2f}" if high - low > 0.005 else f"{mechanism} {high:.2f}"
-        for mechanism, (low, high) in shares.items()
-    )
-    near = all(low >= 0.9 and high <= 1.1 for m, (low, high) in shares.items() if m != HM2)
-    said = f"Measured over printed, by d: {told}." if told else "No printed size was run."
-    return Verdict("agrees" if near else "differs", f"{said} {why}")
+    said, near = [], False
+    for reading in distinct(rows, "reading"):
+        found = shares(name, [r for r in rows if r["reading"] == reading])
+        if reading == TEXT:
+            near = all(0.9 <= x <= 1.1 for m in (GM, CA) for x in found.get(m, (1.0,)))
+        told = ", ".join(
+            f"{m} {low:.2f}" + (f" to {high:.2f}" if high - low > 0.005 else "")
+            for m, (low, high) in found.items()
+        )
+        said.append(f"Measured over printed, by d, {reading}: {told or 'no printed size'}.")
+    return Verdict("agrees" if near else "differs", " ".join([*said, why]))
+
+
+def _printed(known: Row, value: object, mechanism: str) -> float | None:
+    """Return what is printed; both readings of HM stand beside the one that is printed."""
+    number: float | None = known.get(str(value), {}).get(HM if mechanism == HM2 else mechanism)
+    return number
 
 
 # ---------------------------------------------------------------- Tables 4 and 9
