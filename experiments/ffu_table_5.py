@@ -19,8 +19,8 @@ EXPERIMENT = drawn(
     what="2 d ranges a draw, both ends uniform over the d cells, every target 1",
     readings={TEXT: draw},
     why=(
-        "The printed GM and CA come out, and HM to 256 cells with the two-level tree of the authors' "
-        "program; a tree with Qardaji et al.'s branching factor, as the text has it, does better, and "
-        "keeps its ratio as d grows."
+        "The printed GM and CA come out, and HM to 256 cells with the two-level tree of the "
+        "authors' program; a tree with Qardaji et al.'s branching factor, as the text has it, "
+        "does better, and keeps its ratio as d grows."
     ),
 )

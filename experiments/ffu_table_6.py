@@ -19,8 +19,8 @@ EXPERIMENT = drawn(
     what="2 d ranges a draw, both ends uniform over the d cells, targets uniform on (1, 10)",
     readings={TEXT: draw},
     why=(
-        "Ratios under random targets hang on the draw of a few demanding targets: the paper's one draw "
-        "lies about where ours spread. HM is nearer to the two-level tree of the authors' program "
-        "than to Qardaji et al.'s, which does better."
+        "Ratios under random targets hang on the draw of a few demanding targets: the paper's "
+        "one draw lies about where ours spread. HM is nearer to the two-level tree of the "
+        "authors' program than to Qardaji et al.'s, which does better."
     ),
 )

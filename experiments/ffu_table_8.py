@@ -28,7 +28,8 @@ EXPERIMENT = drawn(
     ),
     readings={TEXT: draw, "with fair coins": fair},
     why=(
-        "Fair coins explain GM here too, and CA is near either way; single draws of targets spread as "
-        "widely as what is left. The conclusion, that fitted noise is far ahead, holds for both."
+        "Fair coins explain GM here too, and CA is near either way; single draws of targets "
+        "spread as widely as what is left. The conclusion, that fitted noise is far ahead, "
+        "holds for both."
     ),
 )
