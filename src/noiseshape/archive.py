@@ -76,6 +76,16 @@ def digest(content: Any) -> str:
     return hashlib.sha256(canonical(content).encode()).hexdigest()
 
 
+def raw(values: NDArray[np.int64]) -> memoryview:
+    """Return integers as bytes, eight each, the lowest first: without a copy where that is."""
+    return np.ascontiguousarray(values, dtype="<i8").data.cast("B")
+
+
+def digest_of(values: NDArray[np.int64]) -> str:
+    """Return the SHA-256 of an array of integers, in hexadecimal: of their bytes."""
+    return hashlib.sha256(raw(values)).hexdigest()
+
+
 def sealed(kind: str, version: int, content: dict[str, Any]) -> str:
     """Return the text of a file: its kind and format version, the content, and their digest."""
     body = {"noiseshape": kind, "format": version, "content": content}
@@ -110,6 +120,14 @@ def unsealed(kind: str, version: int, text: str, where: str) -> dict[str, Any]:
     return content
 
 
+def kind_of(text: str) -> str:
+    """Return the kind that a sealed text says it is, and nothing where it says none."""
+    try:
+        return str(json.loads(text)["noiseshape"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return ""
+
+
 def _refuse(constant: str) -> None:
     raise ValueError(constant)
 
@@ -124,14 +142,17 @@ def read_text(path: str | os.PathLike[str], kind: str) -> str:
         raise InvalidInput(f"the {kind} file at {os.fspath(path)} cannot be read.") from None
 
 
-def write_whole(path: str | os.PathLike[str], text: str, *, mode: int = 0o644) -> None:
-    """Write a file so that it is either whole under its name or not there at all."""
+def write_whole(
+    path: str | os.PathLike[str], content: str | memoryview, *, mode: int = 0o644
+) -> None:
+    """Write text or bytes so that the file is whole under its name, or not there at all."""
     path = Path(path)
+    data = content.encode("utf-8") if isinstance(content, str) else content
     partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
     handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)

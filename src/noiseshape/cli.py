@@ -21,9 +21,11 @@ from ._progress import progress
 from ._version import __version__
 from .errors import BudgetExceeded, InvalidInput, LedgerAltered, NoiseshapeError, ReleaseFailed
 from .privacy import Budget, Ledger, People
-from .release import Plan, Release
+from .release import Planned, Released
+from .release import load as loaded
 from .release import plan as designed
 from .release.publication import published, writable
+from .release.run import run
 from .release.table import Table
 from .tables.check import WARNING
 from .tables.check import check as looked_at
@@ -133,7 +135,7 @@ def plan(
         for line in _plan_lines(made, delta):
             typer.echo(line)
         typer.echo("")
-        typer.echo(made.errors() if every else _errors_by_query(made))
+        typer.echo(made.errors() if every else made.summary())
         if save is not None:
             typer.echo(f"Kept in {save}.")
 
@@ -170,7 +172,8 @@ def release(
         opened(rows)  # what cannot be read is found before a plan is made
         made = _planned(spec)
         with progress("Counting rows and adding noise"):
-            given = made.release(
+            given = run(
+                made,
                 rows,
                 ledger=ledger,
                 out=out,
@@ -247,7 +250,7 @@ def report(
         paid = "no ledger" if given.stamp is None else f"ledger entry {given.stamp.number}"
         typer.echo(f"Released {given.when}, paid by {paid}.")
         typer.echo("")
-        typer.echo(_errors_by_query(given.plan))
+        typer.echo(given.plan.summary())
         typer.echo("")
         typer.echo(given.table())
 
@@ -322,10 +325,10 @@ def _experiments() -> tuple[Any, Any]:
     )
 
 
-def _planned(path: Path) -> Plan:
+def _planned(path: Path) -> Planned:
     """Return the plan that was saved, or the one that a spec asks for."""
     if path.suffix == ".json":
-        return Plan.load(path)
+        return loaded(path)
     asked = specs.read(path)
     work = asked.workload(path.parent)
     with progress("Designing the noise") as watch:
@@ -338,56 +341,29 @@ def _planned(path: Path) -> Plan:
         )
 
 
-def _plan_lines(made: Plan, delta: float) -> Iterator[str]:
-    people, cost = made.queries.people, made.cost
+def _plan_lines(made: Planned, delta: float) -> Iterator[str]:
+    people, cost = made.people, made.cost
     person = "one row" if people.unit == "rows" else f"up to {people.max_rows} rows of one person"
     change = "is there or not" if people.neighbours == "add-remove" else "has other values"
-    yield f"{len(made.queries.names):,} answers; privacy for whether {person} {change}."
+    yield f"{made.count:,} answers; privacy for whether {person} {change}."
     yield (
         f"Cost: epsilon {cost.epsilon(delta):.6g} at delta {delta:g}; rho {cost.rho:.6g}; "
         f"mu {cost.mu:.6g}."
     )
-    if made.certificate is not None and made.shape == "fit":
-        least = made.certificate.lower**0.5
-        yield f"No Gaussian noise meets these targets at less than mu {least:.6g}."
-    yield f"Every variance is at most {made.k:.6g} times its target."
-    if made.queries.layout is not None:
-        for name, policy in made.queries.layout.schema.policies().items():
-            yield f"  {name}: {policy}."
+    yield from made.words()
 
 
-def _errors_by_query(made: Plan) -> Table:
-    errors = made.errors()
-    names = [query.name for query in made.queries.queries]
-    each = {n: [row for row in errors.rows() if row["query"] == n] for n in names}
-    columns: dict[str, Any] = {
-        "query": tuple(names),
-        "answers": [len(each[n]) for n in names],
-        "target stderr": [max(row["target"] for row in each[n]) for n in names],
-        "stderr": [max(row["stderr"] for row in each[n]) for n in names],
-        "variance / target": [max(row["variance / target"] for row in each[n]) for n in names],
+def _plan_facts(made: Planned, delta: float) -> dict[str, Any]:
+    cost = {
+        "mu": made.cost.mu,
+        "rho": made.cost.rho,
+        "epsilon": made.cost.epsilon(delta),
+        "delta": delta,
     }
-    return Table(columns, note="the greatest of each query; of the noise only")
+    return {"answers": made.count, "cost": cost, "plan": made.digest} | made.facts()
 
 
-def _plan_facts(made: Plan, delta: float) -> dict[str, Any]:
-    return {
-        "answers": len(made.queries.names),
-        "cells": len(made.queries.cells),
-        "cost": {
-            "mu": made.cost.mu,
-            "rho": made.cost.rho,
-            "epsilon": made.cost.epsilon(delta),
-            "delta": delta,
-        },
-        "least mu": None if made.certificate is None else made.certificate.lower**0.5,
-        "k": made.k,
-        "plan": made.digest,
-        "errors": list(made.errors().rows()),
-    }
-
-
-def _release_facts(given: Release, folder: Path) -> dict[str, Any]:
+def _release_facts(given: Released, folder: Path) -> dict[str, Any]:
     return {
         "folder": str(folder),
         "files": _files(folder),
@@ -513,14 +489,13 @@ def verify(
     """
     with _plainly():
         book = Ledger.open(file)
-        measured: dict[int, tuple[Path, list[int]]] = {}
+        measured: dict[int, tuple[Path, str]] = {}
         for folder in release or []:
             made = published(folder)
             made.verify(book)
             assert made.stamp is not None
-            values = made.values.tolist()
-            first, known = measured.setdefault(made.stamp.number, (folder, values))
-            if values != known:
+            first, known = measured.setdefault(made.stamp.number, (folder, made.fingerprint))
+            if made.fingerprint != known:
                 raise LedgerAltered(
                     f"{first} and {folder} are two measurements for ledger entry "
                     f"{made.stamp.number}, which paid for one: a run was continued from a copy of "

@@ -179,6 +179,18 @@ def test_categories_have_their_cells_and_their_total():
     assert sizes_of_one.A.shape == (4, 3)
 
 
+def test_cells_that_are_ruled_out_are_left_out_of_the_product():
+    kept = np.array([True, True, False, True, True, True])
+    W = np.tril(np.ones((5, 5)))
+    design = hierarchy(W, 1, sizes=(2, 3), ordered=(False, True), branching=3, kept=kept)
+    shape = np.kron(np.vstack([np.ones((1, 2)), np.eye(2)]), tree(3, 3))[:, kept]
+    np.testing.assert_allclose(design.A / design.A.max(), shape)
+
+
+def test_no_attribute_is_one_cell():
+    assert hierarchy([[1.0]], 4, sizes=(), ordered=()).alpha == pytest.approx(1 / 4)
+
+
 def test_all_attributes_are_ordered_unless_told():
     W = np.kron(prefixes(4)[0], prefixes(3)[0])
     design = hierarchy(W, 1, sizes=(4, 3), branching=2)
@@ -195,6 +207,9 @@ def test_all_attributes_are_ordered_unless_told():
         ({"sizes": (-2, -2)}, "positive"),
         ({"sizes": ()}, "positive"),
         ({"sizes": (2, 2), "ordered": (True,)}, "each of 2 attributes"),
+        ({"sizes": (2, 3), "kept": [True] * 5 + [False]}, "of which 5 are kept, .* 4 cells"),
+        ({"sizes": (2, 3), "kept": [True] * 4}, "multiply to the workload's 4 cells"),
+        ({"kept": [1, 1, 1, 1]}, "kept must hold truth values, got int64"),
     ],
 )
 def test_bad_trees_are_refused(bad, words):

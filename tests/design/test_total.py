@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.design.workloads import random_workload
 
-from noiseshape.design import Design, fit, total
+from noiseshape.design import Design, fit, total, weighted_total
 from noiseshape.errors import InvalidInput
 
 seeds = st.integers(0, 10_000)
@@ -62,6 +62,20 @@ def test_units_do_not_matter(unit, gap):
     design = total(unit * W, 1.0, gap=gap)
     assert design.mu == pytest.approx(unit * total(W, 1.0, gap=gap).mu, rel=1e-3)
     assert design.certificate.iterations < 20
+
+
+@quietly
+@given(seeds)
+def test_errors_in_units_of_their_targets(seed):
+    """Uniform weights on the dual; no other design has a smaller sum of ratios for its mu."""
+    W, c = random_workload(seed)
+    design = weighted_total(W, c, gap=1e-6)
+    np.testing.assert_allclose(design.q, 1 / len(c), rtol=1e-9)
+    plain = total(W, c, weights=1 / c, gap=1e-6).certificate
+    assert design.certificate.achieved == pytest.approx(plain.achieved, rel=2e-6)
+    assert design.alpha * design.ratios.sum() == pytest.approx(design.certificate.achieved)
+    for rival in (fit(W, c), total(W, c)):
+        assert design.certificate.lower <= rival.alpha * rival.ratios.sum() * (1 + 1e-9)
 
 
 def test_repeated_queries_count_as_often_as_they_are_asked():

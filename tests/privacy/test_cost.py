@@ -61,6 +61,18 @@ def test_renyi_divergence_by_numerical_integration(mu):
     assert mu_from_rho(Cost.of(mu).rho) == pytest.approx(mu, rel=1e-14)
 
 
+@settings(deadline=None, derandomize=True)
+@given(amount=st.floats(1e-9, 1e6), alpha=st.floats(1.01, 1e3))
+def test_what_an_amount_buys_is_the_greatest_double_that_it_covers(amount, alpha):
+    """In rationals: never more privacy loss than was stated, and the next double is more."""
+    for bought, factor in (
+        (mu_from_rho(amount), Fraction(1, 2)),
+        (mu_from_rdp(alpha, amount), Fraction(alpha) / 2),
+    ):
+        assert Fraction(bought) ** 2 * factor <= Fraction(amount)
+        assert Fraction(math.nextafter(bought, 1e9)) ** 2 * factor > Fraction(amount)
+
+
 def test_a_budget_is_equal_to_another_that_allows_the_same():
     assert Budget(rho=0.5) == Budget(mu=1.0)
     assert hash(Budget(rho=0.5)) == hash(Budget(mu=1.0))

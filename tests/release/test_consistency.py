@@ -1,16 +1,17 @@
 """Consistent cells are the constrained optimum, and keep what was fixed, against plain references.
 
-Two references: every set of zeros tried in turn (small), and cvxpy with another solver (larger).
+Two references: every set of zeros tried in turn, in rationals (small), and cvxpy (larger).
 """
 
 import itertools
+from fractions import Fraction
 
 import cvxpy as cp
+import flint
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.linalg import null_space
 from scipy.optimize import linprog
 
 from noiseshape.errors import InvalidInput, NotConverged, NotSpanned, TooLarge
@@ -49,25 +50,48 @@ def measured(strategy, x, seed=0):
     return strategy.apply(np.asarray(x)) + noise.astype(int)
 
 
-def brute_force(strategy, y, F, f):
-    """The least objective over every choice of zeros, each an equality-constrained problem."""
-    A, b, d = weighted(strategy), y / strategy.sigma, strategy.shape[1]
-    best = np.inf
-    for zeros in itertools.product([False, True], repeat=d):
-        free = ~np.array(zeros)
-        if not free.any():
-            if np.allclose(f, 0, atol=1e-9):
-                best = min(best, float(b @ b))
+def brute_force(strategy, y, fixed):
+    """The least objective over every choice of zeros, exactly, in rationals.
+
+    The optimum with most zeros is the only minimiser on its own cells, so that choices with more
+    than one minimiser can be passed over.
+    """
+    scale = [Fraction(float(s)) for s in strategy.sigma]
+    A = [[Fraction(int(v)) / s for v in row] for row, s in zip(strategy.rows, scale, strict=True)]
+    b = [Fraction(int(v)) / s for v, s in zip(y, scale, strict=True)]
+    found = []
+    for free in itertools.product([False, True], repeat=strategy.shape[1]):
+        at = np.flatnonzero(free).tolist()
+        rows = [[int(row[i]) for i in at] + [int(value)] for row, value in fixed]
+        reduced, rank = flint.fmpq_mat(rows).rref() if rows else (None, 0)
+        kept = reduced.tolist()[:rank] if rows else []
+        if any(not any(row[:-1]) for row in kept):  # 0 = 1: no such cells keep the constants
             continue
-        start = np.linalg.lstsq(F[:, free], f, rcond=None)[0] if len(f) else np.zeros(free.sum())
-        if len(f) and not np.allclose(F[:, free] @ start, f, atol=1e-8):
+        n = len(at)
+        system = [[0] * (n + rank) for _ in range(n + rank)]
+        right = [[0] for _ in range(n + rank)]
+        for i in range(n):
+            for j in range(n):
+                system[i][j] = rational(sum(row[at[i]] * row[at[j]] for row in A))
+            right[i][0] = rational(sum(row[at[i]] * v for row, v in zip(A, b, strict=True)))
+            for r in range(rank):
+                system[i][n + r] = system[n + r][i] = kept[r][i]
+        for r in range(rank):
+            right[n + r][0] = kept[r][-1]
+        try:
+            x = flint.fmpq_mat(system).solve(flint.fmpq_mat(right)).tolist()[:n] if n else []
+        except ZeroDivisionError:
             continue
-        N = null_space(F[:, free]) if len(f) else np.eye(free.sum())
-        move = np.linalg.lstsq(A[:, free] @ N, b - A[:, free] @ start, rcond=None)[0]
-        x = start + N @ move
-        if np.all(x >= -1e-9):
-            best = min(best, float(np.sum((A[:, free] @ x - b) ** 2)))
-    return best
+        if all(v[0] >= 0 for v in x):
+            cells = dict(zip(at, (Fraction(int(v[0].p), int(v[0].q)) for v in x), strict=True))
+            sums = [sum((row[i] * v for i, v in cells.items()), Fraction(0)) for row in A]
+            found.append(sum((u - v) ** 2 for u, v in zip(sums, b, strict=True)))
+    return float(min(found))
+
+
+def rational(value):
+    value = Fraction(value)
+    return flint.fmpq(value.numerator, value.denominator)
 
 
 def check_optimal(strategy, y, found, fixed=(), nonnegative=True):
@@ -206,14 +230,23 @@ def problems(draw, *, most=5):
 def test_no_choice_of_zeros_does_better(problem):
     strategy, x, y, fixed = problem
     found = consistent(strategy, y, fixed=fixed)
-    F = np.array([row for row, _ in fixed], float).reshape(len(fixed), strategy.shape[1])
-    f = np.array([value for _, value in fixed], float)
     check_optimal(strategy, y, found, fixed)
-    least = brute_force(strategy, y, F, f)
+    least = brute_force(strategy, y, fixed)
     reached = objective(strategy, found.cells, y)
     # sqrt: distances in standard errors, within what the bound and sums of squares can tell.
-    assert np.sqrt(max(reached - least, 0)) <= found.within + 1e-5 * (1 + np.sqrt(least))
+    sums = (abs(weighted(strategy)) @ found.cells + abs(y) / strategy.sigma).max()
+    rounding = 1e-15 * sums * (1 + np.sqrt(least)) * strategy.shape[0]
+    away = np.sqrt(max(reached - least - rounding, 0))
+    assert away <= found.within + 1e-5 * (1 + np.sqrt(least))
     assert reached <= objective(strategy, x, y) * (1 + 1e-9) + 1e-9
+
+
+def test_a_direction_that_only_rounding_measures_is_not_moved_in():
+    """The constant takes away all that was measured of the first and third cell."""
+    strategy = Dense(np.array([[1, 0, -1, 1]]), np.array([1.0]), np.array([[1.0, 0, -1, 1]]))
+    found = consistent(strategy, [-1], fixed=[([1, 0, -1, 0], 0)])
+    assert found.cells.max() < 1
+    assert np.allclose(found.answers, 0)
 
 
 @settings(deadline=None, derandomize=True, max_examples=100)

@@ -10,6 +10,7 @@ import pytest
 import noiseshape as ns
 from noiseshape import Budget, BudgetExceeded, InvalidInput, People, Plan, Queries, archive
 from noiseshape.archive import sealed
+from noiseshape.design.hierarchy import optimal_branching, tree
 from noiseshape.release.plan import plan_digest
 from noiseshape.sampling import rounded_variance
 from noiseshape.strategies import Dense
@@ -52,6 +53,44 @@ def test_the_cost_is_the_least_there_is():
     assert plan.certificate.gap <= 1e-6
     for shape in SHAPES[1:4]:
         assert ns.plan(prefixes(), shape=shape).cost.mu > plan.cost.mu
+
+
+class TestHierarchy:
+    """Trees on ordered columns, cells and total on categories, and never one tree over both."""
+
+    SCHEMA = ns.Schema(
+        {
+            "sex": ns.categories(["F", "M"], missing="drop"),
+            "age": ns.integers(0, 8, missing="drop"),
+        },
+        impossible=["sex == 'M' and age > 6"],
+    )
+
+    def workload(self, **people):
+        return ns.Workload(self.SCHEMA, People(**people)).prefixes("age", by="sex", stderr=1)
+
+    def strategy(self):
+        """The Kronecker product: the last two ages of M left out."""
+        nodes = tree(9, optimal_branching(9))
+        return np.kron([[1, 1], [1, 0], [0, 1]], nodes)[:, :16]
+
+    def test_it_knows_the_columns(self):
+        plan = ns.plan(self.workload(), shape="hierarchy")
+        A = self.strategy()
+        W = plan.queries.matrix
+        worst = np.einsum("ij,ij->i", W @ np.linalg.pinv(A), W @ np.linalg.pinv(A)).max()
+        assert plan.cost.mu_squared == pytest.approx(worst * (A**2).sum(axis=0).max(), rel=1e-5)
+
+    @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+    def test_so_does_the_comparison(self, neighbours):
+        work = self.workload(unit="id", max_rows=2, neighbours=neighbours)
+        plan = ns.plan(work, shape="hierarchy")
+        row = next(r for r in plan.compare().rows() if r.design == "hierarchy")
+        assert 2 * row.mu_for_targets == pytest.approx(plan.cost.mu, rel=1e-5)
+
+    def test_of_nothing_but_the_total(self):
+        plan = ns.plan(ns.Workload(self.SCHEMA).total(stderr=2), shape="hierarchy")
+        assert plan.cost.mu == pytest.approx(0.5, rel=1e-5)
 
 
 def test_k_rows_multiply_mu_by_k():
@@ -197,6 +236,59 @@ class TestSlack:
             ns.plan(queries).slack()
 
 
+class TestPrices:
+    """What each target costs: the certificate's weights q."""
+
+    def two(self, times=1.0, **options):
+        """Prefixes and cells with targets of their own; prefixes relaxed by ``times``."""
+        asked = Queries(6).ask("up to", np.tril(np.ones((6, 6))), variance=np.full(6, 2.0) * times)
+        return ns.plan(asked.ask("cells", np.eye(6), variance=1.3), gap=1e-6, **options)
+
+    @pytest.mark.parametrize("times", [1.01, 2.0, 50.0])
+    def test_nothing_saves_more_than_it_says(self, times):
+        plan, relaxed = self.two(), self.two(times)
+        least = plan.certificate.lower * (1 - plan.saving(times, "up to"))
+        assert relaxed.certificate.achieved >= least * (1 - 1e-9)
+
+    def test_a_small_relaxation_saves_what_it_says(self):
+        plan, relaxed = self.two(), self.two(1.001)
+        saved = 1 - relaxed.cost.mu**2 / plan.cost.mu**2
+        assert saved == pytest.approx(plan.saving(1.001, "up to"), rel=0.02)
+        assert 2e-4 < saved < 9e-4  # some of the price is the cells'
+
+    def test_all_targets_together_have_the_whole_price(self):
+        assert self.two().saving(4.0) == pytest.approx(3 / 4)
+
+    def test_a_query_that_binds_nothing_is_free(self):
+        plan = ns.plan(prefixes(3).ask("again", [1, 0, 0], variance=1e6))
+        assert plan.saving(100.0, "again") < 1e-6
+
+    def test_prices_are_kept_scaled_and_extended(self, tmp_path):
+        plan = self.two(refine=True)
+        plan.save(tmp_path / "plan.json")
+        assert np.array_equal(Plan.load(tmp_path / "plan.json").prices, plan.prices)
+        assert plan.prices.sum() == pytest.approx(1)
+        assert np.array_equal(plan.within(Budget(mu=0.1)).prices, plan.prices)
+        two = ns.plan(Queries(2).ask("cells", np.eye(2), variance=[1, 4]), refine=True)
+        both = two.extend(Queries(2).ask("b", [0, 1], variance=1.4))
+        assert both.saving(2.0, "b") == 0
+
+    @pytest.mark.parametrize("shape", ["total", "identity", "hierarchy"])
+    def test_another_objective_knows_none(self, shape):
+        with pytest.raises(InvalidInput, match="knows no prices"):
+            ns.plan(prefixes(3), shape=shape).saving(2.0)
+
+    def test_refusals(self):
+        plan = ns.plan(prefixes(3))
+        with pytest.raises(InvalidInput, match="no query is called 'x'"):
+            plan.saving(2.0, "x")
+        for times in (0.5, -1.0, float("nan")):
+            with pytest.raises(InvalidInput):
+                plan.saving(times)
+        with pytest.raises(InvalidInput, match="one for each answer"):
+            Plan(plan.queries, plan.strategy, prices=np.ones(2))
+
+
 class TestFiles:
     def test_a_plan_comes_back_as_it_was(self, tmp_path):
         plan = ns.plan(prefixes(people=People("id", 2)))
@@ -231,7 +323,9 @@ class TestFiles:
         assert elsewhere.to_json() != said
         assert elsewhere.digest == once.digest
 
-    @pytest.mark.parametrize("part", ["rows", "sigma", "queries", "moved", "shape", "certificate"])
+    @pytest.mark.parametrize(
+        "part", ["rows", "sigma", "queries", "moved", "shape", "certificate", "prices"]
+    )
     def test_another_plan_has_another_digest(self, part):
         one, other = (ns.plan(prefixes(d)).to_json() for d in (4, 5))
         swapped = {**one, part: {**one, "moved": 0.5, "shape": "total"}[part]}

@@ -38,7 +38,8 @@ def check_rounded(A, W):
     assert strategy.cost().mu <= mu * (1 + 1e-6)
     assert strategy.cost().mu == pytest.approx(mu * (1 + result.loss), rel=1e-12)
     assert abs(result.loss) <= 1e-6
-    assert np.all(strategy.variance <= variances(A, W) * (1 + 1e-9))
+    # Scales keep 32 bits: rounded up instead of down they would be over by up to 9e-10.
+    assert np.all(strategy.variance <= variances(A, W) * (1 + 1e-11))
     # Every query is as accurate as designed, no less and no more.
     assert strategy.variance == pytest.approx(variances(A, W), rel=3e-6)
     return result

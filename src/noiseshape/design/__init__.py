@@ -6,24 +6,28 @@ from .design import Design
 from .fit import fit
 from .hierarchy import hierarchy
 from .identity import identity, per_query
+from .marginals import MarginalsDesign, marginals
 from .slack import extend, slack
 from .sm2 import sm2
 from .solve import Progress
-from .total import total
+from .total import total, weighted_total
 
 __all__ = [
     "Certificate",
     "Comparison",
     "Design",
     "Level",
+    "MarginalsDesign",
     "Progress",
     "compare",
     "extend",
     "fit",
     "hierarchy",
     "identity",
+    "marginals",
     "per_query",
     "slack",
     "sm2",
     "total",
+    "weighted_total",
 ]

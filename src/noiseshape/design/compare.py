@@ -21,24 +21,26 @@ from .fit import fit, workload
 from .hierarchy import hierarchy
 from .identity import identity, per_query
 from .sm2 import sm2
-from .total import total
+from .total import total, weighted_total
 
 DESIGNS: dict[str, Callable[[ArrayLike, ArrayLike], Design]] = {
     "fit": fit,
     "sm2": sm2,
     "total": total,
+    "weighted_total": weighted_total,
     "hierarchy": hierarchy,
     "identity": identity,
     "per_query": per_query,
 }
 # All but SM-II, which takes up to a hundred times as long as the others together.
-QUICK = ("fit", "total", "hierarchy", "identity", "per_query")
+QUICK = ("fit", "weighted_total", "total", "hierarchy", "identity", "per_query")
 
 # What a reader of the picture, who types none of these, is told.
 NAMES = {
     "fit": "fitted to the targets",
     "sm2": "fitted by SM-II",
     "total": "least total error",
+    "weighted_total": "least total of error / target",
     "hierarchy": "hierarchy",
     "identity": "same noise on every cell",
     "per_query": "noise on each query",
@@ -233,8 +235,9 @@ def compare(
     variance : (m,) or a number
         Target variance of each query.
     designs
-        Names out of "fit", "sm2" (slow), "total", "hierarchy", "identity" and "per_query", or
-        designs of the same workload and targets. A name that occurs again is numbered.
+        Names out of "fit", "sm2" (slow), "total", "weighted_total", "hierarchy", "identity" and
+        "per_query", or designs of the same workload and targets. A name that occurs again is
+        numbered.
     mu
         The privacy cost that each is to spend; by default the least at which one of them meets
         every target, whose worst ratio is then 1.

@@ -18,7 +18,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from .._checks import Floats
 from .._memory import free_memory
@@ -35,6 +35,7 @@ def hierarchy(
     sizes: Sequence[int] | None = None,
     ordered: Sequence[bool] | None = None,
     two_level: bool = False,
+    kept: ArrayLike | None = None,
 ) -> Design:
     """Equal noise on every node of a tree, scaled so that the worst query just meets its target.
 
@@ -55,6 +56,9 @@ def hierarchy(
     two_level
         Instead of trees with a branching factor, :func:`two_level_tree`: what the authors of the
         fitness-for-use paper compare with as HM.
+    kept
+        Which cells of the product nobody rules out, a truth value each: those are the d cells. By
+        default all.
 
     Returns
     -------
@@ -62,16 +66,17 @@ def hierarchy(
         Named "hierarchy".
     """
     W, c = workload(W, variance)
-    sizes, ordered = _attributes(W.shape[1], sizes, ordered)
+    here = np.ones(_grid(W.shape[1], sizes), dtype=bool) if kept is None else _mask(kept)
+    sizes, ordered = _attributes(W.shape[1], sizes, ordered, here)
     factors = [
         _factor(size, tree=is_ordered, branching=branching, two_level=two_level)
         for size, is_ordered in zip(sizes, ordered, strict=True)
     ]
-    _check_memory(math.prod(len(factor) for factor in factors), W.shape[1])
-    A = factors[0]
-    for factor in factors[1:]:
+    _check_memory(math.prod(len(factor) for factor in factors), len(here))
+    A: Floats = np.ones((1, 1))
+    for factor in factors:
         A = np.kron(A, factor).astype(np.float64)
-    return Design("hierarchy", W, c, A).meeting_targets()
+    return Design("hierarchy", W, c, A if here.all() else A[:, here]).meeting_targets()
 
 
 def tree(d: int, branching: int) -> Floats:
@@ -182,14 +187,30 @@ def _least_branching(d: int, height: int) -> int:
     return b
 
 
+def _grid(d: int, sizes: Sequence[int] | None) -> int:
+    return d if sizes is None else max(math.prod(sizes), 0)
+
+
+def _mask(kept: ArrayLike) -> NDArray[np.bool_]:
+    mask = np.ravel(np.asarray(kept))
+    if mask.dtype != np.bool_:
+        raise InvalidInput(f"kept must hold truth values, got {mask.dtype}.")
+    return mask
+
+
 def _attributes(
-    d: int, sizes: Sequence[int] | None, ordered: Sequence[bool] | None
+    d: int,
+    sizes: Sequence[int] | None,
+    ordered: Sequence[bool] | None,
+    kept: NDArray[np.bool_],
 ) -> tuple[tuple[int, ...], tuple[bool, ...]]:
-    """Return attribute sizes, checked to make ``d`` cells, and which are ordered."""
-    sizes = (d,) if sizes is None else tuple(sizes)
-    if min(sizes, default=0) < 1 or math.prod(sizes) != d:
+    """Return attribute sizes, checked to make the workload's cells, and which are ordered."""
+    sizes = (len(kept),) if sizes is None else tuple(sizes)
+    cells = np.count_nonzero(kept)
+    if min(sizes, default=1) < 1 or math.prod(sizes) != len(kept) or cells != d:
+        left = "" if kept.all() else f", of which {cells} are kept,"
         raise InvalidInput(
-            f"sizes {sizes} must be positive and multiply to the workload's {d} cells."
+            f"sizes {sizes}{left} must be positive and multiply to the workload's {d} cells."
         )
     ordered = (True,) * len(sizes) if ordered is None else tuple(ordered)
     if len(ordered) != len(sizes):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._checks import floats
+from .._checks import Floats, floats
 from ..errors import InvalidInput
 from .certificate import Neighbours
 from .coordinates import coordinates
@@ -52,5 +52,26 @@ def total(
     if w.shape != c.shape or not np.all(w > 0):
         raise InvalidInput(f"weights must be {len(c)} numbers above 0, one for each query.")
     B = None if basis is None else floats("basis", basis, ndim=2)
-    space = coordinates(W, c, neighbours, basis=B, every_query=True)
-    return designed("total", W, c, space, options, weights=w)
+    return _least("total", W, c, w, B, options)
+
+
+def weighted_total(W: ArrayLike, variance: ArrayLike, *, gap: float = 1e-3) -> Design:
+    """Design the noise with the least total of variances over their targets, then meet those.
+
+    The fairest that a total can be to targets: :func:`total` with weights ``1 / variance``, and so
+    with the dual weights on queries all equal.
+
+    Parameters
+    ----------
+    W, variance, gap
+        As in :func:`~noiseshape.design.fit.fit`.
+    """
+    W, c = workload(W, variance)
+    return _least("weighted_total", W, c, 1 / c, None, Options(gap))
+
+
+def _least(
+    name: str, W: Floats, c: Floats, weights: Floats, basis: Floats | None, options: Options
+) -> Design:
+    space = coordinates(W, c, options.neighbours, basis=basis, every_query=True)
+    return designed(name, W, c, space, options, weights=weights)

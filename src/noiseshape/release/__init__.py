@@ -3,7 +3,9 @@
 from ..tables import Queries, Query
 from .measurement import Measurement, measure
 from .plan import Plan, plan
-from .release import Answer, Release, Stamp
+from .planned import Planned, Released, Stamp, load
+from .publication import published as read
+from .release import Answer, Release
 from .source import Counts, Source
 from .table import Table
 
@@ -12,12 +14,16 @@ __all__ = [
     "Counts",
     "Measurement",
     "Plan",
+    "Planned",
     "Queries",
     "Query",
     "Release",
+    "Released",
     "Source",
     "Stamp",
     "Table",
+    "load",
     "measure",
     "plan",
+    "read",
 ]

@@ -372,7 +372,11 @@ def _free_move(A: Floats, F: Floats, target: Floats) -> Floats:
     if not len(F):
         return _least(A, target)
     N = null_space(F)
-    return np.asarray(N @ _least(A @ N, target))
+    AN = A @ N
+    # What F leaves may be measured by nothing: rounding of A N is no direction to move in.
+    if np.linalg.norm(AN) <= _RANK * np.linalg.norm(A):
+        return np.zeros(A.shape[1])
+    return np.asarray(N @ _least(AN, target))
 
 
 def _first_to_vanish(x: Floats, move: Floats) -> tuple[int, float] | None:

@@ -52,7 +52,12 @@ def extended(plan: Plan, queries: Queries) -> Plan:
         proof = replace(
             proof, covers=f"{proof.covers} of the first {base.strategy.queries} answers"
         )
-    made = replace(base, queries=asked, strategy=union, refined=False, certificate=proof)
+    prices = base.prices
+    if prices is not None:  # what fits into slack is free
+        prices = np.append(prices, np.zeros(further.queries))
+    made = replace(
+        base, queries=asked, strategy=union, refined=False, certificate=proof, prices=prices
+    )
     while made.cost.mu_squared > base.cost.mu_squared:  # by the last bits that rounding left
         further = further.scaled(1 + 2.0**-31)
         made = replace(made, strategy=_union(base.strategy, further))

@@ -7,64 +7,48 @@ is computed from the integers that will be executed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.linalg import lstsq
 
 from .._arb import fraction_down
-from .._checks import Floats
-from ..archive import (
-    digest,
-    pack,
-    read_text,
-    sealed,
-    uncompressed,
-    unpack,
-    unsealed,
-    write_whole,
-)
-from ..design import Certificate, Design, fit, total
-from ..design.certificate import Level
+from .._checks import Floats, floats, frozen, positive
+from ..archive import digest, pack, uncompressed, unpack
+from ..design import Certificate, Design, fit
+from ..design.certificate import COST, Level
 from ..design.compare import DESIGNS, QUICK, Comparison, compare
 from ..design.hierarchy import hierarchy
-from ..design.identity import identity
-from ..design.sm2 import sm2
 from ..design.solve import Watch
 from ..errors import BudgetExceeded, InvalidInput
-from ..privacy import Budget, Cost, Profile
+from ..privacy import Budget, Cost, People, Profile
+from ..privacy.ledger import Charge
 from ..strategies import Dense, rounded
+from ..strategies.exact import Integers
 from ..tables import Queries, Workload
+from .measurement import measure
+from .planned import Planned, Stamp
+from .source import Counts, Source, fitting, is_source
 from .table import Table
 
 if TYPE_CHECKING:
     from ..privacy.ledger import Ledger
     from .release import Release
-    from .source import Source
 
 Shape = Literal["fit", "total", "hierarchy", "identity", "sm2"]
 Priority = Literal["accuracy", "privacy"]
 
-FORMAT = 1
-
 # Targets aimed at where a plan is put together of parts, so that rounding misses none.
 AIM = 1 - 1e-5
 
-SHAPES: dict[str, Callable[[ArrayLike, ArrayLike], Design]] = {
-    "total": total,
-    "hierarchy": hierarchy,
-    "identity": identity,
-    "sm2": sm2,
-}
+SHAPES = ("total", "hierarchy", "identity", "sm2")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan:
+class Plan(Planned):
     """A strategy for queries, as it will be executed, with what it costs and what it gives.
 
     Attributes
@@ -81,11 +65,16 @@ class Plan:
         Proof of how far the designed cost is from the least; None where none was asked for.
     moved
         How far the workload moved, relative to its greatest entry, to fit an integer basis.
+    prices : shape (m,) or None
+        What each target costs: q of the certificate, at least 0 and summing to one; None where
+        the design was for another objective. See ``saving``.
 
     Formal Guarantees:
       ``cost`` holds for what ``release`` executes, given true secret bits; errors are those of
       the integers and the rounded noise that are executed.
     """
+
+    kind = "plan"
 
     queries: Queries
     strategy: Dense
@@ -93,6 +82,7 @@ class Plan:
     refined: bool = False
     certificate: Certificate | None = None
     moved: float = 0.0
+    prices: Floats | None = None
 
     def __post_init__(self) -> None:
         asked, made = self.queries, self.strategy
@@ -104,6 +94,11 @@ class Plan:
                 "what one row can add is told by the plan's queries: leave changes out of its "
                 "strategy."
             )
+        if self.prices is not None:
+            prices = floats("prices", self.prices)
+            if prices.shape != asked.variance.shape or not (prices >= 0).all():
+                raise InvalidInput("prices must be one for each answer, and at least 0.")
+            object.__setattr__(self, "prices", frozen(prices))
 
     @cached_property
     def cost(self) -> Cost:
@@ -133,6 +128,36 @@ class Plan:
                 "variance / target": achieved / target,
             }
         )
+
+    def saving(self, times: float, query: str | None = None) -> float:
+        """Return the share of mu^2 that relaxing targets can save at most.
+
+        Parameters
+        ----------
+        times
+            The factor on the target variances, at least 1.
+        query
+            The query that is relaxed; by default all of them.
+
+        Formal Guarantees:
+          No Gaussian noise that meets the relaxed targets costs less than ``1 - saving`` times
+          the certificate's ``lower``. With s the sum of the relaxed queries' prices, this is
+          ``1 - 1 / (1 + s (times - 1))``: weights p and q c'/c prove it (docs/math/fit.md), and
+          for small changes it is what an optimal design saves.
+        """
+        if self.prices is None:
+            raise InvalidInput(
+                "this plan was designed for another objective than its targets, and knows no "
+                "prices: plan with shape='fit'."
+            )
+        if not positive("times", times) >= 1:
+            raise InvalidInput(f"times must be at least 1, got {times:g}: targets are relaxed.")
+        names = np.array(self.queries.names)
+        if query is not None and query not in names:
+            raise InvalidInput(f"no query is called {query!r}.")
+        chosen = np.ones(len(names), bool) if query is None else names == query
+        share = float(self.prices[chosen].sum() / self.prices.sum())
+        return 1 - 1 / (1 + share * (times - 1))
 
     def within(self, budget: Budget) -> Plan:
         """Return the same shape scaled to spend the budget, and never more (FFU Problem 2).
@@ -203,12 +228,9 @@ class Plan:
                 "workload without its sums."
             )
         W, variance = _with_absence(self.queries), self.queries.variance
-        if self.queries.people.neighbours == "replace":
-            chosen = options.pop("designs", QUICK)
-            options["designs"] = [
-                _replacing(name, W, variance) if name in DESIGNS else name for name in chosen
-            ]
-        return compare(W, variance, **options)
+        chosen = options.pop("designs", QUICK)
+        designs = [_compared(one, self.queries, W) if one in DESIGNS else one for one in chosen]
+        return compare(W, variance, designs, **options)
 
     def release(
         self,
@@ -229,7 +251,7 @@ class Plan:
         """
         from .run import run
 
-        return run(
+        made = run(
             self,
             data,
             ledger=ledger,
@@ -240,6 +262,100 @@ class Plan:
             unrecorded=unrecorded,
             resume=resume,
         )
+        return cast("Release", made)
+
+    @property
+    def people(self) -> People:
+        """Whose privacy: the queries'."""
+        return self.queries.people
+
+    @property
+    def count(self) -> int:
+        """How many answers it gives."""
+        return len(self.queries.names)
+
+    def source(self, data: Source | Any) -> Source:
+        """Return what will be counted: rows of a declared table, or counts of plain cells."""
+        return fitting(self._source(data), len(self.queries.cells))
+
+    def _source(self, data: Any) -> Source:
+        if is_source(data):
+            given: Source = data
+            return given
+        if self.queries.layout is None:
+            return Counts(data)
+        from ..tables.engine import Rows
+        from ..tables.opening import opened
+
+        return Rows(opened(data), self.queries.layout, self.queries.people)
+
+    def rehearse(self) -> None:
+        """Rebuild public numbers as large as counts may be."""
+        cells = range(len(self.queries.cells))
+        self.strategy.rebuild(self.strategy.apply([(i % 2) << 62 for i in cells]))
+
+    def charge(self, who: str, what: str) -> Charge:
+        """Return what the ledger is told: with the profile, where cells add up."""
+        asked = self.queries
+        # Cells of a table without a name may be other cells than those of the last one.
+        by_cell = asked.people.neighbours == "add-remove" and asked.table is not None
+        return Charge(
+            who=who,
+            what=what or f"{len(asked.names)} answers about {len(asked.cells)} cells",
+            people=asked.people,
+            cost=self.cost,
+            profile=asked.charged(self.profile) if by_cell else None,
+            schema_hash=asked.domain,
+            selection=asked.selection,
+            spec_hash=self.digest,
+        )
+
+    def measured(self, x: Integers) -> Integers:
+        """Return A~ x + noise, (k,)."""
+        asked = self.queries
+        return measure(
+            self.strategy, x, self.cost, people=asked.people, rows_may_leave=asked.rows_may_leave
+        ).values
+
+    def released(self, y: Integers, stamp: Stamp | None, when: str) -> Release:
+        """Return the release of a measurement."""
+        from .release import Release
+
+        return Release(self, y, stamp, when)
+
+    def summary(self) -> Table:
+        """Return one line a query: its greatest target, error, and ratio of variances."""
+        achieved, asked = self.strategy.variance, self.queries.queries
+        ends = np.cumsum([len(query.labels) for query in asked])
+        parts = list(zip(asked, np.split(achieved, ends[:-1]), strict=True))
+        columns: dict[str, Any] = {
+            "query": tuple(query.name for query in asked),
+            "answers": [len(query.labels) for query in asked],
+            "target stderr": [float(np.sqrt(query.variance.max())) for query in asked],
+            "stderr": [float(np.sqrt(v.max())) for _, v in parts],
+            "variance / target": [float((v / query.variance).max()) for query, v in parts],
+        }
+        return Table(columns, note="the greatest of each query; of the noise only")
+
+    def facts(self) -> dict[str, Any]:
+        """Return cells, the least possible mu, k and every error."""
+        return {
+            "cells": len(self.queries.cells),
+            "least mu": None if self.certificate is None else self.certificate.lower**0.5,
+            "k": self.k,
+            "errors": list(self.errors().rows()),
+        }
+
+    def words(self) -> tuple[str, ...]:
+        """Return how close to the least cost it is, how targets are met, and the policies."""
+        said = [f"Every variance is at most {self.k:.6g} times its target."]
+        if self.certificate is not None and self.shape == "fit":
+            least = self.certificate.lower**0.5
+            said.insert(0, f"No Gaussian noise meets these targets at less than mu {least:.6g}.")
+        if self.queries.layout is not None:
+            policies = self.queries.layout.schema.policies()
+            said += [f"  {name}: {policy}." for name, policy in policies.items()]
+        return tuple(said)
 
     @cached_property
     def digest(self) -> str:
@@ -260,10 +376,11 @@ class Plan:
             "refined": self.refined,
             "moved": self.moved,
             "certificate": None if self.certificate is None else asdict(self.certificate),
+            "prices": None if self.prices is None else pack(self.prices),
         }
 
-    @staticmethod
-    def from_json(content: dict[str, Any]) -> Plan:
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Plan:
         """Return the plan that ``to_json`` said; costs and errors are computed anew."""
         try:
             asked = Queries.from_json(content["queries"])
@@ -276,6 +393,7 @@ class Plan:
             moved = content["moved"]
             if not isinstance(moved, float):
                 raise TypeError
+            prices = content["prices"]
             return Plan(
                 asked,
                 strategy,
@@ -283,30 +401,10 @@ class Plan:
                 bool(content["refined"]),
                 proof,
                 moved,
+                None if prices is None else unpack(prices),
             )
         except (KeyError, TypeError, AttributeError):
             raise InvalidInput("the plan file lacks a part: make the plan anew.") from None
-
-    def text(self) -> str:
-        """Return what the plan's file says: nothing of the data."""
-        return sealed("plan", FORMAT, self.to_json())
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the plan to a file that holds nothing of the data."""
-        text = self.text()
-        try:
-            write_whole(path, text)
-        except (OSError, ValueError):
-            raise InvalidInput(
-                f"the plan cannot be written to {os.fspath(path)}: name a file in a folder that "
-                "exists and can be written in."
-            ) from None
-
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> Plan:
-        """Read a plan; refuse a file that is altered, newer, or not a plan."""
-        text = read_text(path, "plan")
-        return Plan.from_json(unsealed("plan", FORMAT, text, os.fspath(path)))
 
     def __repr__(self) -> str:
         proof = ""
@@ -454,7 +552,7 @@ def _designed(
             "'total'."
         )
     else:
-        design = SHAPES[shape](per_row(queries, W), variance)
+        design = _shaped(shape, queries, variance)
     absences = design.A.shape[1] - (W if queries.reach is None else queries.reach).shape[1]
     A = on_coordinates(queries, design.A[:, : design.A.shape[1] - absences])
     executed = rounded(A, W, reach=queries.reach)
@@ -464,7 +562,9 @@ def _designed(
         certificate = replace(
             certificate, lower=certificate.lower * rows, achieved=certificate.achieved * rows
         )
-    return Plan(queries, executed.strategy, shape, refine, certificate, executed.moved)
+    told = certificate is not None and certificate.covers == COST and design.q is not None
+    prices = design.q / design.q.sum() if told and design.q is not None else None
+    return Plan(queries, executed.strategy, shape, refine, certificate, executed.moved, prices)
 
 
 def _with_absence(queries: Queries) -> Floats:
@@ -478,9 +578,23 @@ def _with_absence(queries: Queries) -> Floats:
     return np.pad(W, ((0, 0), (0, int(absent))))
 
 
-def _replacing(name: str, W: Floats, variance: Floats) -> Design:
-    """Return a design at what it costs to replace a person; only fit is made for that."""
+def _shaped(shape: str, queries: Queries, variance: Floats) -> Design:
+    """Return the design of a shape; a hierarchy has a tree for each ordered column."""
+    W = per_row(queries, queries.matrix)
+    layout = queries.layout
+    if shape != "hierarchy" or layout is None:
+        return DESIGNS[shape](W, variance)
+    columns = [layout.schema.columns[axis.column] for axis in layout.axes]
+    ordered = [column.ordered for column in columns]
+    return hierarchy(W, variance, sizes=layout.shape, ordered=ordered, kept=layout.kept)
+
+
+def _compared(name: str, queries: Queries, W: Floats) -> Design:
+    """Return a design at what it costs under the plan's neighbours; only fit is made for them."""
+    neighbours = queries.people.neighbours
     if name == "fit":
-        return fit(W, variance, neighbours="replace")
-    design = DESIGNS[name](W, variance)
-    return Design(design.name, design.W, design.c, design.A, neighbours="replace")
+        return fit(W, queries.variance, neighbours=neighbours)
+    made = _shaped(name, queries, queries.variance)
+    A = np.pad(made.A, ((0, 0), (0, W.shape[1] - made.A.shape[1])))  # absence is not measured
+    proof = made.certificate if neighbours == made.neighbours else None
+    return Design(name, W, made.c, A, certificate=proof, neighbours=neighbours)

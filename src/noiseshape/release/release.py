@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._checks import Floats, floats, frozen, real
-from ..archive import pack, unpack
+from ..archive import digest, pack, unpack
 from ..errors import InvalidInput, NoiseshapeError, NotSpanned
 from ..strategies.exact import Integers, integers
 from ..tables import Layout, Workload
@@ -30,22 +30,16 @@ from .intervals import (
     simultaneous,
 )
 from .plan import Plan
+from .planned import Released, Stamp
 from .table import Table
 
 if TYPE_CHECKING:
-    from ..privacy import Ledger
     from .consistency import Consistent
+
+INTERVAL = f"95 %; {NOISE_ONLY}"
 
 # A question in words: the name of a query (or of one label of it) with its coefficient.
 Combination = Mapping[str | tuple[str, str], float]
-
-
-@dataclass(frozen=True)
-class Stamp:
-    """The ledger entry that paid: its number, and its hash, which finds a replaced ledger."""
-
-    number: int
-    hash: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +65,7 @@ class Answer:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Release:
+class Release(Released):
     """A measurement that was paid for, and the answers that follow from it.
 
     Attributes
@@ -87,6 +81,8 @@ class Release:
 
     Everything here may be published: it is post-processing of y.
     """
+
+    kind = "release"
 
     plan: Plan
     values: Integers
@@ -316,35 +312,71 @@ class Release:
             fixed=known or None,
         )
 
-    def verify(self, ledger: Ledger) -> None:
-        """Raise unless ``ledger`` holds the entry that paid for this very release."""
-        from .run import _charge, paid_for
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the measured integers."""
+        return digest(pack(self.values))
 
-        if self.stamp is None:
-            raise InvalidInput("this release is unrecorded: no ledger paid for it.")
-        ledger.verify(self.stamp.hash)
-        (entry,) = (e for e in ledger.history() if e.hash == self.stamp.hash)
-        if entry.number != self.stamp.number or not paid_for(
-            entry.charge, _charge(self.plan, "", "")
-        ):
-            raise InvalidInput(
-                f"ledger entry {entry.number} paid for another release than this one: find the "
-                "ledger that paid for it, and trust its numbers no further until then."
+    def settle(self) -> None:
+        """Rebuild the answers."""
+        _ = self.answers
+
+    def files(self, folder: Path) -> None:
+        """Write every answer with its error and interval: answers.csv, answers.parquet."""
+        table = self.table()
+        # A CSV file keeps no note: what its intervals are of goes with every one of them.
+        table = Table({**table.data, "interval": (INTERVAL,) * len(table)}, note=table.note)
+        table.to_csv(folder / "answers.csv")
+        table.to_parquet(folder / "answers.parquet")
+
+    def told(self) -> dict[str, Any]:
+        """Return mechanism, accuracy, design and rows, for the provenance."""
+        plan, asked = self.plan, self.plan.queries
+        return {
+            "mechanism": "integer linear measurements with rounded Gaussian noise, drawn exactly",
+            "accuracy": {
+                "errors": [
+                    {
+                        "query": query.name,
+                        "answers": len(query.labels),
+                        "greatest target stderr": float(np.sqrt(query.variance.max())),
+                        "greatest stderr": float(achieved.max() ** 0.5),
+                        "greatest variance / target": float((achieved / query.variance).max()),
+                    }
+                    for query, achieved in zip(asked.queries, self._variances(), strict=True)
+                ],
+                "targets met up to a factor of variance": plan.k,
+                "errors are of": NOISE_ONLY,
+                "intervals": self.table().note,
+            },
+            "design": {
+                "shape": plan.shape,
+                "refined": plan.refined,
+                "workload moved by": plan.moved,
+                "certificate": plan.to_json()["certificate"],
+            },
+            "rows": {"selection": asked.selection} | self._rows(),
+        }
+
+    def _rows(self) -> dict[str, Any]:
+        """Return which rows are counted, by which policies; never how many a policy met."""
+        asked = self.plan.queries
+        if asked.layout is None:
+            return {}
+        schema, people = asked.layout.schema, asked.people
+        said: dict[str, Any] = {"table": asked.table, "columns": schema.policies()}
+        if schema.impossible:
+            said["impossible, and left out"] = list(schema.impossible)
+        if people.unit != "rows":
+            said["of each person"] = (
+                f"at most {people.max_rows} rows of one {people.unit}, chosen by a hash of that "
+                f"person's own values; rows without {people.unit} are left out"
             )
+        return said
 
-    def write(self, out: str | os.PathLike[str]) -> None:
-        """Publish in a new folder: CSV, Parquet, provenance, and y and A for later use."""
-        from .publication import publish, writable
-
-        writable(out)
-        publish(self, out)
-
-    @staticmethod
-    def read(out: str | os.PathLike[str]) -> Release:
-        """Read a published release; refuse one that was altered."""
-        from .publication import published
-
-        return published(out)
+    def _variances(self) -> list[Floats]:
+        ends = np.cumsum([len(query.labels) for query in self.plan.queries.queries])
+        return np.split(self.plan.strategy.variance, ends[:-1])
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values from which the release can be made again."""
@@ -356,8 +388,8 @@ class Release:
             "when": self.when,
         }
 
-    @staticmethod
-    def from_json(content: dict[str, Any]) -> Release:
+    @classmethod
+    def from_json(cls, content: dict[str, Any], folder: Path | None = None) -> Release:  # noqa: ARG003  # all is in the content
         """Return the release that ``to_json`` said."""
         try:
             stamp = content["ledger"]

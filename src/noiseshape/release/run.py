@@ -25,21 +25,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from .._checks import whole
 from ..errors import InvalidInput, ReleaseFailed
 from ..privacy.ledger import Charge, Entry, Ledger
-from .measurement import measure
+from .planned import Planned, Released, Stamp
 from .publication import publish, writable
-from .release import Release, Stamp
-from .source import Counts, Source
+from .source import Source
 from .staging import Staging, plan_of, usable
 
 if TYPE_CHECKING:
     from ..strategies.exact import Integers
-    from .plan import Plan
 
 T = TypeVar("T")
 
 
 def run(
-    plan: Plan,
+    plan: Planned,
     data: Source | Any,
     *,
     ledger: Ledger | str | os.PathLike[str] | None = None,
@@ -49,7 +47,7 @@ def run(
     vintage: str | None = None,
     unrecorded: bool = False,
     resume: int | None = None,
-) -> Release:
+) -> Released:
     """Release what a plan asks, about data, paid from a ledger.
 
     Parameters
@@ -57,9 +55,10 @@ def run(
     plan
         What is measured and what it costs.
     data
-        For a plan of a workload: a path to Parquet or CSV files, a pandas, Polars or Spark frame,
-        an Arrow table or a DuckDB relation, counted where it is. For a plan of queries: whole
-        numbers, one for each cell. Or any :class:`~noiseshape.release.source.Source`.
+        As the plan takes it. For a plan of a workload: a path to Parquet or CSV files, a pandas,
+        Polars or Spark frame, an Arrow table or a DuckDB relation, counted where it is. For a plan
+        of queries: whole numbers, one for each cell. Or any
+        :class:`~noiseshape.release.source.Source`.
     ledger
         The budget ledger, or its file.
     out
@@ -78,18 +77,18 @@ def run(
       No measurement without a debit; at most one measurement a debit that anybody is shown;
       no file that looks whole and is not.
     """
-    source = source_of(plan, data)
-    _check(plan, source, ledger, out, unrecorded, resume)
+    source = plan.source(data)
+    _check(plan, ledger, out, unrecorded, resume)
     if ledger is None:
         y = _measure(plan, source, None, None)
-        return _finish(Release(plan, y, None, _now()), out)
+        return _finish(plan.released(y, None, _now()), out)
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     if vintage is not None and vintage != book.vintage:
         raise InvalidInput(
             f"the data is of vintage {vintage!r}, and the ledger of {book.vintage!r}: pay from "
             "the ledger of this vintage, or make one that covers both without a vintage."
         )
-    charge = _charge(plan, who, what)
+    charge = plan.charge(who or _user(), what)
     root, resumed = runs_of(book.path), resume is not None
     if not resumed:
         usable(root)
@@ -99,36 +98,22 @@ def run(
     # end, so that no two processes publish one entry at once.
     with Staging(root, entry.number, entry.hash, resume=resumed) as staging:
         y = _measured_once(plan, source, staging, stamp)
-        return _finish(Release(plan, y, stamp, entry.when), out)
+        return _finish(plan.released(y, stamp, entry.when), out)
 
 
-def _measured_once(plan: Plan, source: Source, staging: Staging, stamp: Stamp) -> Integers:
+def _measured_once(plan: Planned, source: Source, staging: Staging, stamp: Stamp) -> Integers:
     """Return the entry's one measurement: the one that was kept, or the first."""
     kept = staging.measured()
     return _measure(plan, source, staging, stamp) if kept is None else kept
 
 
-def _finish(release: Release, out: str | os.PathLike[str] | None) -> Release:
+def _finish(release: Released, out: str | os.PathLike[str] | None) -> Released:
     """Rebuild the answers now, so that nothing is left to fail later, and publish."""
-    _step(["rebuild"], release.stamp, lambda: release.answers)
+    _step(["rebuild"], release.stamp, release.settle)
     if out is not None:
         folder = out
         _step(["publish"], release.stamp, lambda: publish(release, folder))
     return release
-
-
-def source_of(plan: Plan, data: Any) -> Source:
-    """Return what will be read, checked as far as declarations tell: no row is read."""
-    # Asked of the type: a frame answers to the names of its columns.
-    if all(callable(getattr(type(data), method, None)) for method in ("cells", "read")):
-        source: Source = data
-        return source
-    if plan.queries.layout is None:
-        return Counts(data)
-    from ..tables.engine import Rows
-    from ..tables.opening import opened
-
-    return Rows(opened(data), plan.queries.layout, plan.queries.people)
 
 
 def runs_of(ledger: Path) -> Path:
@@ -137,8 +122,7 @@ def runs_of(ledger: Path) -> Path:
 
 
 def _check(
-    plan: Plan,
-    source: Source,
+    plan: Planned,
     ledger: Ledger | str | os.PathLike[str] | None,
     out: str | os.PathLike[str] | None,
     unrecorded: bool,
@@ -147,9 +131,6 @@ def _check(
     """Refuse what can be refused before anything is spent or read."""
     if ledger is not None and not isinstance(ledger, (Ledger, str, os.PathLike)):
         raise InvalidInput("ledger must be a Ledger, or the file of one.")
-    cells = len(plan.queries.cells)
-    if source.cells() != cells:
-        raise InvalidInput(f"the plan is about {cells} cells, and the data has {source.cells()}.")
     if ledger is None and not unrecorded:
         raise InvalidInput(
             "a release is paid from a ledger: name one (Ledger.create makes it), or say "
@@ -165,25 +146,8 @@ def _check(
         if not isinstance(out, (str, os.PathLike)):
             raise InvalidInput("out must be the path of a new folder.")
         writable(out)
-    # A strategy that cannot be rebuilt is found now, on public numbers as large as counts may be,
-    # and not after the debit.
-    plan.strategy.rebuild(plan.strategy.apply([(i % 2) << 62 for i in range(cells)]))
-
-
-def _charge(plan: Plan, who: str, what: str) -> Charge:
-    asked = plan.queries
-    # Cells of a table without a name may be other cells than those of the last one.
-    by_cell = asked.people.neighbours == "add-remove" and asked.table is not None
-    return Charge(
-        who=who or _user(),
-        what=what or f"{len(asked.names)} answers about {len(asked.cells)} cells",
-        people=asked.people,
-        cost=plan.cost,
-        profile=asked.charged(plan.profile) if by_cell else None,
-        schema_hash=asked.domain,
-        selection=asked.selection,
-        spec_hash=plan.digest,
-    )
+    # A strategy that cannot be rebuilt is found now, and not after the debit.
+    plan.rehearse()
 
 
 def _user() -> str:
@@ -216,7 +180,9 @@ def paid_for(paid: Charge, wanted: Charge) -> bool:
     return mine == theirs
 
 
-def _measure(plan: Plan, source: Source, staging: Staging | None, stamp: Stamp | None) -> Integers:
+def _measure(
+    plan: Planned, source: Source, staging: Staging | None, stamp: Stamp | None
+) -> Integers:
     if staging is not None:
         _step(["stage"], stamp, lambda: staging.describe(plan.text()))
     at = ["read"]
@@ -224,21 +190,18 @@ def _measure(plan: Plan, source: Source, staging: Staging | None, stamp: Stamp |
 
 
 def _read_measure_keep(
-    plan: Plan, source: Source, staging: Staging | None, at: list[str]
+    plan: Planned, source: Source, staging: Staging | None, at: list[str]
 ) -> Integers:
     """Read the rows, measure them, and keep the measurement; ``at`` tells what failed.
 
     All in one step: a measurement that could not be kept, and may be drawn again, is in no frame
     of a traceback.
     """
-    asked = plan.queries
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a warning may quote a value
         x = source.read()
         at[0] = "measure"
-        y = measure(
-            plan.strategy, x, plan.cost, people=asked.people, rows_may_leave=asked.rows_may_leave
-        ).values
+        y = plan.measured(x)
     if staging is not None:
         at[0] = "keep"
         staging.keep(y)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +24,20 @@ class Source(Protocol):
 
         Total: nothing in here stops on a value, since whether it stopped would be told for free.
         """
+
+
+def is_source(data: Any) -> bool:
+    """Return whether data reads itself."""
+    # Asked of the type: a frame answers to the names of its columns.
+    return all(callable(getattr(type(data), method, None)) for method in ("cells", "read"))
+
+
+def fitting(source: Source, cells: int) -> Source:
+    """Return a source that becomes as many integers as a plan is about, or refuse it."""
+    told = source.cells()
+    if told != cells:
+        raise InvalidInput(f"the plan is about {cells} cells, and the data has {told}.")
+    return source
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -12,13 +12,29 @@ import fcntl
 import os
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from ..archive import pack, read_text, sealed, sync, unpack, unsealed, write_whole
+import numpy as np
+
+from ..archive import (
+    digest_of,
+    pack,
+    raw,
+    read_text,
+    sealed,
+    sync,
+    unpack,
+    unsealed,
+    write_whole,
+)
 from ..errors import InvalidInput, ReleaseFailed
 from ..strategies.exact import Integers
 
 FORMAT = 1
+
+# More integers than this, if they fit in 64 bits, lie in a file of their own, 8 bytes each: in
+# JSON a hundred million of them would be two gigabytes of text.
+LISTED = 1 << 16
 
 
 def usable(root: Path) -> None:
@@ -93,6 +109,8 @@ class Staging:
             # Measured by a process that was killed before it could keep it: nobody was shown it.
             for partial in self.path.glob(".*.partial"):
                 partial.unlink()
+            if not self.file.exists() and not self.mark.exists():
+                self.array.unlink(missing_ok=True)
         except BlockingIOError:
             os.close(lock)
             raise InvalidInput(
@@ -134,6 +152,11 @@ class Staging:
         return self.path / "measurement.json"
 
     @property
+    def array(self) -> Path:
+        """The file of many integers, which ``file`` then names with its digest."""
+        return self.path / "measurement.int64"
+
+    @property
     def mark(self) -> Path:
         """An empty file that says that a measurement was kept, should it be gone."""
         return self.path / "kept"
@@ -151,7 +174,7 @@ class Staging:
         content = unsealed("measurement", FORMAT, text, str(self.file))
         if content.get("entry") != self.path.name:
             raise InvalidInput(f"{self.file} belongs to another ledger entry: restore its own.")
-        values = unpack(content.get("values"))
+        values = self._array(content) if "array" in content else unpack(content.get("values"))
         if not self.mark.exists():  # killed between the two; from now on it will be shown
             try:
                 write_whole(self.mark, "", mode=0o600)
@@ -159,8 +182,26 @@ class Staging:
                 raise self._unusable(error) from None
         return values
 
+    def _array(self, content: dict[str, Any]) -> Integers:
+        """Return the integers beside the sealed file, which tells their digest."""
+        try:
+            values = np.fromfile(self.array, dtype="<i8").astype(np.int64, copy=False)
+        except OSError:
+            values = np.zeros(0, dtype=np.int64)
+        if digest_of(values) != content["array"]:
+            raise InvalidInput(
+                f"{self.array} was altered since it was written, or is gone: restore it from a "
+                "copy, or pay for a new release."
+            )
+        return values
+
     def keep(self, values: Integers) -> None:
         """Keep a measurement: whole and durable, or not at all."""
-        content = {"entry": self.path.name, "values": pack(values)}
+        content: dict[str, Any] = {"entry": self.path.name}
+        if values.size > LISTED and values.dtype == np.int64:
+            write_whole(self.array, raw(values), mode=0o600)
+            content["array"] = digest_of(values)
+        else:
+            content["values"] = pack(values)
         write_whole(self.file, sealed("measurement", FORMAT, content), mode=0o600)
         write_whole(self.mark, "", mode=0o600)

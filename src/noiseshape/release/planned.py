@@ -1,0 +1,247 @@
+"""What a release needs of any kind of plan, and what any kind of plan hands back.
+
+Tables, matrices and whatever else is measured go through one order of events (run.py), one
+staging folder, one debit and one publication; they differ in what is said here.
+
+    a plan      says what it costs, which data it reads, how it is measured
+    a release   says how its answers are rebuilt, written and read again
+
+``PLANS`` and ``RELEASES`` name the kinds by the word in the seal of their files.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from ..archive import kind_of, read_text, sealed, unsealed, write_whole
+from ..errors import InvalidInput
+from ..privacy import Cost, People
+from ..privacy.ledger import Charge
+from ..strategies.exact import Integers
+
+if TYPE_CHECKING:
+    from ..privacy import Ledger
+    from .source import Source
+    from .table import Table
+
+FORMAT = 1
+
+# The word in a file's seal, and the class that reads it: imported when such a file is met.
+PLANS: Mapping[str, str] = {"plan": "noiseshape.release.plan:Plan"}
+RELEASES: Mapping[str, str] = {"release": "noiseshape.release.release:Release"}
+
+
+class Planned(ABC):
+    """A plan of any kind: made before data is touched, and holding nothing of it."""
+
+    kind: ClassVar[str]
+    """The word in the seal of its file."""
+
+    @property
+    @abstractmethod
+    def cost(self) -> Cost:
+        """What one release costs, exactly, from the integers that are executed."""
+
+    @property
+    @abstractmethod
+    def people(self) -> People:
+        """Whose privacy."""
+
+    @property
+    @abstractmethod
+    def digest(self) -> str:
+        """SHA-256 of everything that the plan says: releases and ledger entries carry it."""
+
+    @abstractmethod
+    def source(self, data: Any) -> Source:
+        """Return what will be read, checked as far as declarations tell: no row is read."""
+
+    @abstractmethod
+    def rehearse(self) -> None:
+        """Rebuild answers to public numbers, so that what cannot be is found before the debit."""
+
+    @abstractmethod
+    def charge(self, who: str, what: str) -> Charge:
+        """Return what the ledger is told; ``what`` is never empty in it."""
+
+    @abstractmethod
+    def measured(self, x: Any) -> Integers:
+        """Return the measurement of what the source read, (k,): through ``measure`` alone."""
+
+    @abstractmethod
+    def released(self, y: Integers, stamp: Stamp | None, when: str) -> Released:
+        """Return what may be published of a measurement: the one that was just kept, or paid."""
+
+    @abstractmethod
+    def errors(self) -> Table:
+        """Return how accurate every answer will be."""
+
+    @abstractmethod
+    def summary(self) -> Table:
+        """Return one line for each thing that is asked, with its greatest error."""
+
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """Return what the plan comes to, for programs: numbers, texts and lists of them."""
+
+    @abstractmethod
+    def words(self) -> tuple[str, ...]:
+        """Return what the plan comes to beside its cost, in sentences."""
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """How many answers it gives."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values that say the plan; nothing of the data."""
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, content: dict[str, Any]) -> Self:
+        """Return the plan that ``to_json`` said; costs and errors are computed anew."""
+
+    def text(self) -> str:
+        """Return what the plan's file says: nothing of the data."""
+        return sealed(self.kind, FORMAT, self.to_json())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the plan to a file that holds nothing of the data."""
+        text = self.text()
+        try:
+            write_whole(path, text)
+        except (OSError, ValueError):
+            raise InvalidInput(
+                f"the plan cannot be written to {os.fspath(path)}: name a file in a folder that "
+                "exists and can be written in."
+            ) from None
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a plan of this kind; refuse a file that is altered, newer, or not such a plan."""
+        text = read_text(path, "plan")
+        return cls.from_json(unsealed(cls.kind, FORMAT, text, os.fspath(path)))
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """The ledger entry that paid: its number, and its hash, which finds a replaced ledger."""
+
+    number: int
+    hash: str
+
+
+class Released(ABC):
+    """A measurement that was paid for, of any kind, and what follows from it.
+
+    Attributes
+    ----------
+    plan
+        What was asked, and the strategy as it was executed.
+    stamp
+        The ledger entry that paid, or None for an unrecorded release.
+    when
+        When it was paid for: UTC, ISO 8601.
+
+    Everything here may be published: it is post-processing of the measured integers.
+    """
+
+    kind: ClassVar[str]
+    """The word in the seal of its file."""
+
+    plan: Planned
+    stamp: Stamp | None
+    when: str
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """SHA-256 of what was measured: two releases of one ledger entry must share it."""
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Rebuild the answers now, so that nothing is left to fail later."""
+
+    @abstractmethod
+    def table(self) -> Table:
+        """Return answers with their errors and intervals."""
+
+    @abstractmethod
+    def files(self, folder: Path) -> None:
+        """Write the answers into a folder that is about to be published."""
+
+    @abstractmethod
+    def told(self) -> dict[str, Any]:
+        """Return mechanism, accuracy, design and rows, for the provenance."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values from which, with ``files``, the release is made again."""
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, content: dict[str, Any], folder: Path | None = None) -> Self:
+        """Return the release that ``to_json`` said; ``folder`` holds what ``files`` wrote."""
+
+    def verify(self, ledger: Ledger) -> None:
+        """Raise unless ``ledger`` holds the entry that paid for this very release."""
+        from .run import paid_for
+
+        if self.stamp is None:
+            raise InvalidInput("this release is unrecorded: no ledger paid for it.")
+        ledger.verify(self.stamp.hash)
+        (entry,) = (e for e in ledger.history() if e.hash == self.stamp.hash)
+        mine = self.plan.charge("anybody", "")
+        if entry.number != self.stamp.number or not paid_for(entry.charge, mine):
+            raise InvalidInput(
+                f"ledger entry {entry.number} paid for another release than this one: find the "
+                "ledger that paid for it, and trust its numbers no further until then."
+            )
+
+    def write(self, out: str | os.PathLike[str]) -> None:
+        """Publish in a new folder: CSV, Parquet, provenance, and y and A for later use."""
+        from .publication import publish, writable
+
+        writable(out)
+        publish(self, out)
+
+    @classmethod
+    def read(cls, out: str | os.PathLike[str]) -> Self:
+        """Read a published release of this kind; refuse one that was altered."""
+        from .publication import published
+
+        made = published(out)
+        if not isinstance(made, cls):
+            raise InvalidInput(
+                f"{os.fspath(out)} holds a {made.kind}, and a {cls.kind} is read here: "
+                "noiseshape.read(folder) reads any."
+            )
+        return made
+
+
+def load(path: str | os.PathLike[str]) -> Planned:
+    """Read a plan of any kind."""
+    made = _kind(PLANS, "plan", read_text(path, "plan"))
+    loaded: Planned = made.load(path)
+    return loaded
+
+
+def opened(path: Path) -> Released:
+    """Read the sealed file of a published release, of any kind, and what lies beside it."""
+    text, where = read_text(path, "release"), os.fspath(path)
+    made = _kind(RELEASES, "release", text)
+    release: Released = made.from_json(unsealed(made.kind, FORMAT, text, where), path.parent)
+    return release
+
+
+def _kind(kinds: Mapping[str, str], usual: str, text: str) -> Any:
+    """Return the class that reads a file: told by its seal; the usual one says what is wrong."""
+    module, name = kinds.get(kind_of(text), kinds[usual]).split(":")
+    return getattr(import_module(module), name)
