@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import hashlib
 import importlib
@@ -230,9 +231,27 @@ def load(experiment: Experiment, out: Path) -> Record | None:
 
 
 def script(experiment: Experiment) -> str:
-    """Return the hash of the experiment's script: another script, another result."""
-    text = (HERE / f"{experiment.name.replace('-', '_')}.py").read_bytes()
-    return hashlib.sha256(text).hexdigest()[:16]
+    """Return the hash of the experiment's script and of what it imports here, save how it is shown.
+
+    Another script, another result: what was kept of an earlier one is not used.
+    """
+    digest = hashlib.sha256()
+    waiting, seen = [HERE / f"{experiment.name.replace('-', '_')}.py"], set[Path]()
+    while waiting:
+        path = waiting.pop()
+        if path in seen or path.stem in ("harness", "pictures"):
+            continue
+        seen.add(path)
+        source = path.read_bytes()
+        digest.update(source)
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                base = path.parent if node.level == 1 else path.parents[1]
+                names = [node.module] if node.module else [alias.name for alias in node.names]
+                places = [base.joinpath(*name.split(".")) for name in names]
+                waiting += [p for at in places for p in (at.with_suffix(".py"), at / "__init__.py")
+                            if p.is_file()]  # fmt: skip
+    return digest.hexdigest()[:16]
 
 
 def plain(value: Any) -> Any:
