@@ -365,6 +365,11 @@ def shown(value: Any) -> str:
     return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
 
 
+def capital(text: str) -> str:
+    """Return the text with a capital."""
+    return text[0].upper() + text[1:]
+
+
 def plus_minus(values: Mean | Sequence[float] | Iterable[float]) -> str:
     """Return a mean and its interval as tables show them."""
     m = values if isinstance(values, Mean) else mean(list(values))

@@ -17,7 +17,7 @@ from benchmarks.workloads import marginals
 from noiseshape.design import Design, fit, hierarchy, sm2, total
 from noiseshape.design import marginals as residual
 
-from .harness import Case, Experiment, Row, Rows, Size, Verdict, column, distinct
+from .harness import Case, Experiment, Row, Rows, Size, Verdict, capital, column, distinct
 from .pictures import lines
 from .ratios import AT_ITS_BEST, CA, FIT, GAP, GM, HM, HM2, SM2
 
@@ -143,5 +143,5 @@ def figure(way: int, title: str, what: str) -> Experiment:
         cases=lambda size: cases(way, size),
         table=table,
         verdict=verdict,
-        picture=lambda rows: picture(rows, title[0].upper() + title[1:]),
+        picture=lambda rows: picture(rows, capital(title)),
     )

@@ -187,9 +187,9 @@ EXPERIMENT = Experiment(
         "does not say which were left out) and fresh noise; errors on the test patients' true "
         "values. Five blood tests predict drinks a day (Y); columns are scaled from their "
         "extremes. Kernel and ridge are not in the paper: a Gaussian kernel of width 5 and a "
-        "linear one, ridge 1, fixed beforehand. epsilon = 1, delta = 1/n. Parameters (tau for MVG, weights for "
-        "ours, rows of a sketch) both as fixed beforehand and as picked in hindsight from those "
-        "tried."
+        "linear one, ridge 1, fixed beforehand. epsilon = 1, delta = 1/n. Parameters (tau for "
+        "MVG, weights for ours, rows of a sketch) both as fixed beforehand and as picked in "
+        "hindsight from those tried."
     ),
     cases=cases,
     table=table,

@@ -31,6 +31,7 @@ from .harness import (
     Rows,
     Size,
     Verdict,
+    capital,
     column,
     distinct,
     generator,
@@ -184,11 +185,6 @@ def _drawn_picture(name: str, rows: Rows, title: str) -> Any:
         for d, row in printed(name)["values"].items()
     ]
     return lines(points, "d", "ratio", "by", capital(title), log_x=True, log_y=True)
-
-
-def capital(text: str) -> str:
-    """Return the text with a capital."""
-    return text[0].upper() + text[1:]
 
 
 def shares(name: str, rows: Rows) -> dict[str, tuple[float, float]]:
