@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import data
-from .harness import Case, Experiment, Floats, Rows, Size, Verdict, generator, mean, printed
+from .harness import Case, Experiment, Floats, Rows, Size, Verdict, generator, mean, printed, shown
 from .matrix_noise import (
     FIXED,
     Setup,
@@ -26,6 +26,8 @@ SETUPS = {
     "full version": Setup("full version", 10_176, 4, -1.0, 1.0),
     "conference version": Setup("conference version", 2021, 4, -1.0, 1.0),
 }
+# Of variances on [-100, 100] over those on [-1, 1].
+UNITS = 10_000
 TRIALS = {"tiny": 3, "default": 100, "full": 1000}
 
 
@@ -106,19 +108,23 @@ def verdict(rows: Rows) -> Verdict:
         m = mean(full[method])
         if abs(10 * m.mean - value["mean"]) <= 10 * m.half + value.get("interval", 0.0):
             near.append(method)
-    gaussian = 10 * mean(full["Gaussian"]).mean
+    loss = {method: 10 * mean(errors).mean for method, errors in full.items()}
+    # Where data are in [-100, 100], losses of variance are UNITS times as great.
+    beside = ", ".join(
+        f"{method} {shown(loss[method] * UNITS)}e-1 (printed {known[method]['mean']}e-1)"
+        for method in ("Gaussian", "Laplace", "random guess", "MVG, Theorem 2")
+    )
     return Verdict(
         "cannot be reproduced",
-        f"On [-1, 1] the second moment's first eigenvalue is {f['lambda 1']:.3f} and a random "
-        f"direction loses {10 * f['random direction loses']:.2f}e-1 (printed: "
-        f"{known['random guess']['mean']}e-1). IMGM's noise at the printed sensitivity has a "
-        f"standard deviation of {f['sigma, IMGM']:.1e} and so loses next to nothing, and so does "
-        f"Gaussian noise with the classic calibration ({gaussian:.1e}e-1 for the printed "
-        f"{known['Gaussian']['mean']}e-1): the printed losses of all additive mechanisms are those "
-        "of far more noise than is described. MVG's median standard deviation is "
+        "No unit makes this table. On [-1, 1] the second moment's first eigenvalue is "
+        f"{f['lambda 1']:.3f} and a random direction loses {10 * f['random direction loses']:.2f}"
+        f"e-1, near the printed {known['random guess']['mean']}e-1; but noise as described then "
+        f"loses next to nothing (Gaussian {loss['Gaussian']:.1e}e-1, printed "
+        f"{known['Gaussian']['mean']}e-1). On [-100, 100], as the full version says, all losses "
+        f"are {UNITS:,} times as great: {beside}. MVG's median standard deviation, on [-1, 1], is "
         f"{f['sigma, Theorem 2']:.2g} by Theorem 2 and {f['sigma, Theorem 3']:.2g} by Theorem 3, "
-        f"of entries below 1. Within both intervals: {', '.join(near) or 'none'}. "
-        f"{_theorems(full)}",
+        f"of entries below 1; IMGM's is {f['sigma, IMGM']:.1e}. On [-1, 1], within both intervals: "
+        f"{', '.join(near) or 'none'}. {_theorems(full)}",
     )
 
 
@@ -141,7 +147,7 @@ EXPERIMENT = Experiment(
     protocol=(
         "100 trials of fresh noise on X^T X / n; error: captured variance lost. Full version: the "
         "10,176 records of sequences 1 to 255 (it prints [-100, 100], which is the same data and "
-        "noise in other units, its errors are not in those units, and once 4 x 2021); conference "
+        "noise in other units, and once 4 x 2021); conference "
         "version: 2,021 records, sequences 1 to 80. MVG, Gaussian and IMGM at the printed "
         "sensitivity 2 m c^2 / n, ours at its true set of changes. Chaudhuri et al.'s mechanism is "
         "drawn exactly from its Bingham distribution. epsilon = 1, delta = 1/n; tau, weights and "
