@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 import noiseshape as ns
-from noiseshape.cli import app
+from noiseshape.cli import _left, app
 
 
 @pytest.fixture
@@ -84,6 +84,13 @@ def test_a_plan_says_its_k_however_close_to_1(run):
     plan = ns.plan(ns.Queries(1).ask("x", [1], stderr=5))
     plan.within(ns.Budget(mu=plan.cost.mu * 0.998)).save("plan.json")
     assert "Every variance is at most 1.00401 times its target." in run("plan", "plan.json").stdout
+
+
+def test_a_ledger_that_cannot_be_read_does_not_fail_what_is_published(run, book, tmp_path):
+    """As on a disk that the release itself made full."""
+    assert "Remaining" in _left(tmp_path / "b.db")
+    (tmp_path / "b.db").rename(tmp_path / "gone.db")
+    assert "cannot be read now" in _left(tmp_path / "b.db")
 
 
 def test_an_unrecorded_release_was_paid_by_none(run, book):

@@ -47,6 +47,30 @@ def test_levels_of_high_prices_are_certified():
     assert sum(level.cells for level in certificate.levels) == d
 
 
+@pytest.mark.parametrize("seed", [7, 13, 18, 21, 22, 26, 39])
+def test_levels_that_hang_on_high_prices_are_reached_with_looser_caps(seed):
+    # With caps as tight as the first ones these end at level 3 to 5, with cells to go.
+    W = np.kron(np.tril(np.ones((2, 2))), np.vstack([np.ones((1, 4)), np.eye(4)]))
+    design = fit(W, 10 ** np.random.default_rng(seed).uniform(-1, 1, 10), refine=True)
+    certificate = design.certificate
+    assert certificate.reason.endswith("; profile refined")
+    assert sum(level.cells for level in certificate.levels) == 8
+    assert certificate.gap <= 1e-3
+    # Every cell costs its level, as far as caps were loosened and levels are known.
+    costs = np.repeat([x.cost for x in certificate.levels], [x.cells for x in certificate.levels])
+    assert np.all(np.sort(design.profile)[::-1] <= np.sort(costs)[::-1] * (1 + 4e-4))
+
+
+@pytest.mark.parametrize("seed", [8, 23, 48])
+def test_so_they_are_where_queries_are_many(seed):
+    rng = np.random.default_rng(seed)
+    W = (rng.random((60, 20)) < 0.12).astype(float)
+    W = W[W.any(axis=1)]
+    design = fit(W, 10 ** rng.uniform(-1, 1, len(W)), refine=True)
+    assert design.certificate.reason.endswith("; profile refined")
+    assert design.k == pytest.approx(1, abs=1e-9)
+
+
 def test_two_cells():
     design = fit(np.eye(2), [1, 4], refine=True)
     np.testing.assert_allclose(design.profile, [1, 0.25], rtol=1e-5)

@@ -131,3 +131,13 @@ def test_two_measurements_have_different_noise():
     strategy = Diagonal([2.0**30] * 8)
     one, two = (measure(strategy, [0] * 8, PLENTY).values.tolist() for _ in range(2))
     assert one != two
+
+
+@pytest.mark.parametrize("exact", [(1 << 62) - 1, 1 << 62, (1 << 62) + 40])
+@pytest.mark.parametrize("noise", [-50, 50])
+def test_how_a_measurement_is_laid_out_follows_from_its_sum_alone(exact, noise, monkeypatch):
+    """What the data passed and the noise took back again must not show in a file's layout."""
+    monkeypatch.setattr(door, "rounded_gaussian", lambda sigma: np.array([noise]))
+    total = measure(Diagonal([64.0]), np.array([exact], dtype=object), PLENTY).values
+    assert total.tolist() == [exact + noise]
+    assert (total.dtype == object) == (exact + noise >= 1 << 62)

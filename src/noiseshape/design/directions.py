@@ -1,8 +1,8 @@
 """Directions of noise: the standard basis, any orthonormal matrix, or what a paid release tells.
 
-Directions learnt from the data are paid for: ``learn`` takes a share of epsilon and of delta, 20 %
-as in MVG's experiments, for a noisy second moment, and its eigenvectors and eigenvalues are then
-free to use, as anything computed from a release is.
+Directions learnt from the data are paid for: ``learn_directions`` takes a share of epsilon and of
+delta, 20 % as in MVG's experiments, for a noisy second moment, and its eigenvectors and eigenvalues
+are then free to use, as anything computed from a release is.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from .._checks import Floats, floats, positive, whole
 from ..errors import InvalidInput
 from ..privacy import Budget
 from .condition import Condition, Theorem, Zeta, harmonic
-from .covariances import Covariances, above
+from .covariances import Covariances, Mode, above
 
 
 def sigma(s2: float, epsilon: float, delta: float, *, releases: int = 1) -> float:
@@ -93,8 +93,8 @@ class Validity:
 
 
 def validate(
-    rows: ArrayLike,
-    columns: ArrayLike,
+    rows: ArrayLike | Mode,
+    columns: ArrayLike | Mode,
     *,
     epsilon: float,
     delta: float,
@@ -136,7 +136,7 @@ def printed_rdp(order: float, B: float) -> float:
     return (2 * a + 1) * B / (2 * (a - 1)) * math.exp(B * (a * a + a) / 2)
 
 
-def overhead(rows: ArrayLike, columns: ArrayLike) -> float:
+def overhead(rows: ArrayLike | Mode, columns: ArrayLike | Mode) -> float:
     """Return the mean variance over the least that the same privacy needs: section 4.1.
 
     tr(Sigma_1) tr(Sigma_2) / (m n lambda_min(Sigma_1) lambda_min(Sigma_2)), at least 1, and 1 for

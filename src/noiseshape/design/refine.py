@@ -18,9 +18,12 @@ from .solve import Problem, Solution, solve
 MOST_LEVELS = 10
 # Each level is certified to this; a level that is not ends the refinement at the one before.
 LEVEL_GAP = 1e-5
-# Caps are loosened by this share, or half the gap, which keeps the next level feasible whatever
-# rounding does.
-LOOSENED = 3e-6
+# Caps are loosened by a share, the first level's (which is the cost) and the others': that keeps
+# the next level feasible whatever rounding does. Where a cap is worth a million times what it
+# caps, the least share leaves nothing that double precision could find: a level that does not
+# converge in so many steps is tried again with the next shares, the first never above half the gap.
+LOOSENED = ((3e-6, 3e-6), (3e-6, 3e-5), (3e-6, 3e-4), (3e-4, 3e-4))
+ATTEMPT = 100
 
 
 def refined(
@@ -40,14 +43,17 @@ def refined(
     max_iterations
         For each level.
     """
-    loosened = min(LOOSENED, gap / 2)
-    caps = np.full(space.people.n, np.inf)
+    looser = list(LOOSENED[::-1])
+    first, others = looser.pop()
+    settled = np.full(space.people.n, np.inf)  # the level of each cell that has one
     levels: list[Level] = []
     while True:
-        free = np.isinf(caps)
+        free = np.isinf(settled)
         tight = _tight(solution, free)
         levels.append(Level(solution.achieved, solution.lower, int(tight.sum())))
-        caps[tight] = max(solution.achieved, solution.lower) * (1 + loosened)
+        settled[tight] = max(solution.achieved, solution.lower)
+        if len(levels) == 1:
+            top = tight
         free &= ~tight
         if not free.any():
             solution.reason += "; profile refined"
@@ -55,20 +61,27 @@ def refined(
         if len(levels) == MOST_LEVELS:
             solution.reason += f"; profile refined to level {MOST_LEVELS}: there are more"
             return solution, tuple(levels)
-        following = solve(
-            Problem(space.people, space.queries, caps=caps.copy(), ceiling=levels[-1].cost),
-            np.where(free, 1 / free.sum(), solution.p),
-            solution.q,
-            gap=LEVEL_GAP / 2,
-            max_iterations=max_iterations,
-            warm=0,
-        )
-        following.iterations += solution.iterations
+        taken = solution.iterations
+        while True:
+            caps = settled * (1 + np.where(top, min(first, gap / 2), others))
+            following = solve(
+                Problem(space.people, space.queries, caps=caps, ceiling=levels[-1].cost),
+                np.where(free, 1 / free.sum(), solution.p),
+                solution.q,
+                gap=LEVEL_GAP / 2,
+                max_iterations=min(ATTEMPT, max_iterations),
+                warm=0,
+            )
+            taken += following.iterations
+            if following.gap <= LEVEL_GAP or not looser:
+                break
+            first, others = looser.pop()
         if not following.gap <= LEVEL_GAP:
             solution.reason += (
                 f"; profile refined to level {len(levels)}: the next did not converge"
             )
             return solution, tuple(levels)
+        following.iterations = taken
         solution = following
 
 

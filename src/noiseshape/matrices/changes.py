@@ -11,8 +11,8 @@ from scipy import sparse
 from .._checks import Floats
 from ..errors import InvalidInput
 from ..privacy.people import Neighbours
-from ..strategies import Diagonal, Strategy
-from ..strategies.changes import Changes
+from ..strategies import Dense, Diagonal, Strategy
+from ..strategies.changes import Box, Changes
 from ..strategies.exact import Integers
 
 
@@ -28,7 +28,14 @@ class Edges(Changes):
         return self.nodes * (self.nodes - 1) // 2
 
     def square(self, strategy: Strategy, neighbours: Neighbours) -> Fraction:
-        """Return the greatest 1/sigma^2, exactly; under replace two edges change."""
+        """Return the greatest 1/sigma^2, exactly; under replace two edges change.
+
+        Where pairs are not measured on their own: the greatest squared column, exactly; under
+        replace at most the square of the sum of the two longest.
+        """
+        if not isinstance(strategy, Diagonal):
+            profile = strategy.profile()
+            return profile.greatest if neighbours == "add-remove" else profile.replace_bound()
         units, exponent = _own(strategy)
         top = sorted(units)[-2:] if neighbours == "replace" else [max(units)]
         return Fraction(sum(int(u) for u in top), 1 << exponent)
@@ -41,6 +48,10 @@ class Edges(Changes):
         """Return 1 for each pair by itself; under replace 2, a bound."""
         times = 2.0 if neighbours == "replace" else 1.0
         return sparse.csr_array(sparse.diags_array(np.full(self.size, times)))
+
+    def tight(self, neighbours: Neighbours) -> bool:
+        """Return whether it is: not for two edges."""
+        return neighbours == "add-remove"
 
 
 @dataclass(frozen=True)
@@ -71,9 +82,15 @@ class Star(Changes):
         return i, j
 
     def square(self, strategy: Strategy, neighbours: Neighbours) -> Fraction:  # noqa: ARG002
-        """Return the greatest over people of the sum over their pairs, exactly."""
-        units, exponent = _own(strategy)
+        """Return the greatest over people of the sum over their pairs, exactly.
+
+        Where pairs are not measured on their own: that of the box of all changes of one person,
+        the greatest over people; a bound.
+        """
         i, j = self._pairs()
+        if not isinstance(strategy, Diagonal):
+            return max(self._of_one(k, strategy.densify()) for k in range(self.nodes))
+        units, exponent = _own(strategy)
         far = np.where(i == j, self.diagonal or 0, self.others).astype(object)
         each = units * far * far
         total = np.zeros(self.nodes, dtype=object)
@@ -81,6 +98,16 @@ class Star(Changes):
         off = i != j
         np.add.at(total, j[off], each[off])
         return Fraction(int(max(total)), 1 << exponent)
+
+    def _of_one(self, person: int, dense: Dense) -> Fraction:
+        """Return a bound on the squared length of what one person can do."""
+        i, j = self._pairs()
+        mine = np.flatnonzero((i == person) | (j == person))
+        far = np.where(i == j, self.diagonal or 0, self.others)[mine]
+        rows = dense.rows[:, mine]
+        kept = np.any(rows != 0, axis=1)
+        part = Dense(rows[kept], dense.sigma[kept], np.zeros((1, len(mine))))
+        return Box(-far, far).square(part, "add-remove")
 
     def widest(self, neighbours: Neighbours) -> Floats:  # noqa: ARG002
         """Return how far each pair can change."""

@@ -127,7 +127,10 @@ class CustomQuery(MatrixQuery):
 
     def gamma(self) -> float:
         """Refuse: what the function can be, its caller knows."""
-        raise InvalidInput("a custom function has no declared bound on its values.")
+        raise InvalidInput(
+            "a custom function has no declared bound on its values: state gamma=..., the greatest "
+            "Frobenius norm that they can have."
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values that say the question, but for the function and its set."""

@@ -118,6 +118,11 @@ class Gram(MatrixQuery):
         return True
 
     @property
+    def semidefinite(self) -> bool:
+        """Inner products are; a kernel of the caller's is not known to be."""
+        return bool(self.clip)
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """A row and a column for each person."""
         return (self.n, self.n)

@@ -78,6 +78,11 @@ class Graph(MatrixQuery):
         return True
 
     @property
+    def semidefinite(self) -> bool:
+        """A Laplacian is."""
+        return self.laplacian
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """A row and a column for each node."""
         return (self.nodes, self.nodes)

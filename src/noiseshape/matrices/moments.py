@@ -31,6 +31,11 @@ class SecondMoment(OverRows):
         return True
 
     @property
+    def semidefinite(self) -> bool:
+        """Both are."""
+        return True
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """A row and a column for each feature."""
         return (len(self.features.names),) * 2
@@ -90,7 +95,7 @@ class Covariance(SecondMoment):
         """1, each column's own, and their products."""
         i, j = self.entries
         f = self.features.step
-        return np.concatenate([np.ones(self.counts), f, f[i] * f[j]])
+        return np.concatenate([np.ones(int(self.counts)), f, f[i] * f[j]])
 
     def answer(self, v: Floats) -> Floats:
         """Return products / n - (sums / n)(sums / n)^T; a count below 1 is taken as 1."""

@@ -70,8 +70,18 @@ class MatrixQuery(ABC):
         return True
 
     @property
+    def sized(self) -> bool:
+        """Whether what was declared tells how large errors are: about how many rows, say."""
+        return True
+
+    @property
     def symmetric(self) -> bool:
         """Whether the answer is symmetric, and measured once: i <= j."""
+        return False
+
+    @property
+    def semidefinite(self) -> bool:
+        """Whether the answer is symmetric and positive semi-definite, whatever the data."""
         return False
 
     @property
@@ -124,6 +134,11 @@ class MatrixQuery(ABC):
     def selection(self) -> str:
         """Return in words which rows count."""
         return "every row"
+
+    @property
+    def parts(self) -> dict[str, int]:
+        """What the coordinates are, in order, and how many of each; units differ between parts."""
+        return {"entries": self.size}
 
     @cached_property
     def entries(self) -> tuple[NDArray[np.int64], ...]:

@@ -90,6 +90,14 @@ class OverRows(MatrixQuery):
         return self.divides and self.count is None
 
     @property
+    def parts(self) -> dict[str, int]:
+        """The count, the sums and the products: those that are measured."""
+        m = len(self.features.names)
+        each = {"count": 1, "sums": m, "products": m * (m + 1) // 2}
+        asked = {"count": self.counts, "sums": self.sums, "products": self.products}
+        return {name: size for name, size in each.items() if asked[name]}
+
+    @property
     def linear(self) -> bool:
         """Whether the answer is linear in what is measured."""
         return not self.counts
@@ -115,11 +123,16 @@ class OverRows(MatrixQuery):
     @cached_property
     def step(self) -> Floats:
         """1 for the count, and each column's own."""
-        return np.concatenate([np.ones(self.counts), self.features.step])
+        return np.concatenate([np.ones(int(self.counts)), self.features.step])
 
     def source(self, data: Any) -> SummedRows:
         """Return the rows to be summed."""
         return SummedRows(numbers(data, self.features, self.people), self)
+
+    @property
+    def sized(self) -> bool:
+        """Whether anybody said about how many rows there are, where the answer divides by them."""
+        return not self.divides or bool(self.count or self.expected)
 
     @property
     def rows_about(self) -> int:
@@ -192,7 +205,7 @@ class Mean(OverRows):
     @cached_property
     def changes(self) -> Box:
         """1 for the count, and each column between its own bounds."""
-        f, ones = self.features, np.ones(self.counts, dtype=np.int64)
+        f, ones = self.features, np.ones(int(self.counts), dtype=np.int64)
         return Box(np.concatenate([ones, f.least]), np.concatenate([ones, f.greatest]))
 
     def answer(self, v: Floats) -> Floats:

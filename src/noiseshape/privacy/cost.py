@@ -124,6 +124,11 @@ class Budget:
     mu
         The parameter of Gaussian differential privacy.
 
+    Attributes
+    ----------
+    pair
+        (epsilon, delta) as doubles, rounded down, where the budget was stated so; else None.
+
     Formal Guarantees:
       ``mu_squared`` is an exact rational, never above what was stated.
 
@@ -137,6 +142,7 @@ class Budget:
 
     mu_squared: Fraction
     stated: str = field(compare=False)
+    pair: tuple[float, float] | None = field(default=None, compare=False)
 
     def __init__(
         self,
@@ -154,7 +160,9 @@ class Budget:
                     raise InvalidInput(
                         f"delta must be above 0 and below 1, got {fraction_down(chance):g}."
                     )
-                bound = curve.mu(fraction_down(exact("epsilon", epsilon)), fraction_down(chance))
+                pair = fraction_down(exact("epsilon", epsilon)), fraction_down(chance)
+                object.__setattr__(self, "pair", pair)
+                bound = curve.mu(*pair)
                 square = Fraction(float(bound)) ** 2
             case ["rho"]:
                 square = 2 * exact_positive("rho", rho)

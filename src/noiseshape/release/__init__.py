@@ -1,18 +1,25 @@
 """What leaves the house: plans, releases, and what follows from them."""
 
 from ..tables import Queries, Query
+from .matrixplan import MatrixPlan
+from .matrixrelease import MatrixRelease
+from .matrixvariate import Mvg, imgm, learn_directions, mvg
 from .measurement import Measurement, measure
 from .plan import Plan, plan
 from .planned import Planned, Released, Stamp, load
 from .publication import published as read
 from .release import Answer, Release
+from .shapes import directional, isotropic, kronecker
 from .source import Counts, Source
 from .table import Table
 
 __all__ = [
     "Answer",
     "Counts",
+    "MatrixPlan",
+    "MatrixRelease",
     "Measurement",
+    "Mvg",
     "Plan",
     "Planned",
     "Queries",
@@ -22,8 +29,14 @@ __all__ = [
     "Source",
     "Stamp",
     "Table",
+    "directional",
+    "imgm",
+    "isotropic",
+    "kronecker",
+    "learn_directions",
     "load",
     "measure",
+    "mvg",
     "plan",
     "read",
 ]

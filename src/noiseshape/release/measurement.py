@@ -95,13 +95,16 @@ def measure(
 
 
 def _sum(exact: Integers, noise: Integers) -> Integers:
-    """Return the sum, which cannot overflow: int64 where both are far below it.
+    """Return the sum, which cannot overflow: as int64 where it is below 2^62, and else as objects.
 
-    A hundred million Python integers would be four gigabytes.
+    A hundred million Python integers would be four gigabytes. Which of the two it is follows from
+    the sum alone: files are laid out by it, and may tell of nothing but what is measured.
     """
     if magnitude(exact) >> 62 == magnitude(noise) >> 62 == 0:
-        return np.asarray(exact.astype(np.int64, copy=False) + noise.astype(np.int64, copy=False))
-    return np.asarray(exact.astype(object) + noise.astype(object))
+        total = exact.astype(np.int64, copy=False) + noise.astype(np.int64, copy=False)
+    else:
+        total = exact.astype(object) + noise.astype(object)
+    return np.asarray(total.astype(object if magnitude(total) >> 62 else np.int64, copy=False))
 
 
 def _remedy(needed: float, allowed: float) -> str:

@@ -33,8 +33,14 @@ if TYPE_CHECKING:
 FORMAT = 1
 
 # The word in a file's seal, and the class that reads it: imported when such a file is met.
-PLANS: Mapping[str, str] = {"plan": "noiseshape.release.plan:Plan"}
-RELEASES: Mapping[str, str] = {"release": "noiseshape.release.release:Release"}
+PLANS: Mapping[str, str] = {
+    "plan": "noiseshape.release.plan:Plan",
+    "matrix plan": "noiseshape.release.matrixplan:MatrixPlan",
+}
+RELEASES: Mapping[str, str] = {
+    "release": "noiseshape.release.release:Release",
+    "matrix release": "noiseshape.release.matrixrelease:MatrixRelease",
+}
 
 
 class Planned(ABC):

@@ -81,7 +81,7 @@ def run(
     _check(plan, ledger, out, unrecorded, resume)
     if ledger is None:
         y = _measure(plan, source, None, None)
-        return _finish(plan.released(y, None, _now()), out)
+        return _finish(plan, y, None, _now(), out)
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     if vintage is not None and vintage != book.vintage:
         raise InvalidInput(
@@ -98,7 +98,7 @@ def run(
     # end, so that no two processes publish one entry at once.
     with Staging(root, entry.number, entry.hash, resume=resumed) as staging:
         y = _measured_once(plan, source, staging, stamp)
-        return _finish(plan.released(y, stamp, entry.when), out)
+        return _finish(plan, y, stamp, entry.when, out)
 
 
 def _measured_once(plan: Planned, source: Source, staging: Staging, stamp: Stamp) -> Integers:
@@ -107,12 +107,22 @@ def _measured_once(plan: Planned, source: Source, staging: Staging, stamp: Stamp
     return _measure(plan, source, staging, stamp) if kept is None else kept
 
 
-def _finish(release: Released, out: str | os.PathLike[str] | None) -> Released:
+def _finish(
+    plan: Planned,
+    y: Integers,
+    stamp: Stamp | None,
+    when: str,
+    out: str | os.PathLike[str] | None,
+) -> Released:
     """Rebuild the answers now, so that nothing is left to fail later, and publish."""
-    _step(["rebuild"], release.stamp, release.settle)
+    release = _step(["rebuild"], stamp, lambda: _settled(plan.released(y, stamp, when)))
     if out is not None:
-        folder = out
-        _step(["publish"], release.stamp, lambda: publish(release, folder))
+        _step(["publish"], stamp, lambda: publish(release, out))
+    return release
+
+
+def _settled(release: Released) -> Released:
+    release.settle()
     return release
 
 

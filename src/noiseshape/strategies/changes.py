@@ -64,6 +64,10 @@ class Changes(ABC):
     def terms(self, neighbours: Neighbours) -> sparse.csr_array:
         """Return B, (people, size): ||A D||^2 <= max_i sum_t B_it / sigma_t^2, entrywise."""
 
+    def tight(self, neighbours: Neighbours) -> bool:  # noqa: ARG002  # for most sets of changes
+        """Return whether ``terms`` tells the cost of entrywise noise exactly."""
+        return True
+
     def length(self, neighbours: Neighbours) -> float:
         """Return sup ||D||_2, the papers' s2, rounded up."""
         from .diagonal import Diagonal
@@ -256,8 +260,19 @@ class Outer(Changes):
         return far
 
     def terms(self, neighbours: Neighbours) -> sparse.csr_array:
-        """Return how far each entry can change, squared: exact but for signed replace."""
-        return _row(self.widest(neighbours) ** 2)
+        """Return how far each entry can change, squared; for signed products replaced, a bound.
+
+        That bound is twice their c_i^2 c_j^2, which is what ``square`` says unless entries differ
+        wildly: designs are made by it, and their cost is always what ``square`` says.
+        """
+        far = self.widest(neighbours) ** 2
+        if not self.tight(neighbours):
+            far[-len(self.pairs[0]) :] = 2 * self.corner[-len(self.pairs[0]) :].astype(float) ** 2
+        return _row(far)
+
+    def tight(self, neighbours: Neighbours) -> bool:
+        """Return whether it is: not for signed products that are replaced."""
+        return not (self.products and self.signed and neighbours == "replace")
 
     def square(self, strategy: Strategy, neighbours: Neighbours) -> Fraction:
         """Return the greatest ||A D||^2.
@@ -415,8 +430,12 @@ class Spectrum(Changes):
         return np.full(self.size, np.nextafter(far, np.inf))
 
     def terms(self, neighbours: Neighbours) -> sparse.csr_array:
-        """Return the ball's: where all singular values align with one entry, it is exact."""
+        """Return the ball's: a bound."""
         return self._ball().terms(neighbours)
+
+    def tight(self, neighbours: Neighbours) -> bool:  # noqa: ARG002
+        """Return whether it is: for one singular value, which may stand in one entry."""
+        return len(self.values) == 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -464,8 +483,12 @@ class Custom(Changes):
         return self.far
 
     def terms(self, neighbours: Neighbours) -> sparse.csr_array:  # noqa: ARG002
-        """Return those of the box that ``far`` spans: a bound."""
+        """Return those of the box that ``far`` spans: a bound, where the caller has another."""
         return _row(self.far**2)
+
+    def tight(self, neighbours: Neighbours) -> bool:  # noqa: ARG002
+        """Return whether changes are all that stays within ``far``."""
+        return self.bound is None
 
 
 @dataclass(frozen=True)
@@ -510,6 +533,10 @@ class OneOf(Changes):
         """Return the inner ones for each stretch: as exact as they are."""
         eye = sparse.eye_array(self.parts)
         return sparse.csr_array(sparse.kron(eye, self.inner.terms(neighbours)))
+
+    def tight(self, neighbours: Neighbours) -> bool:
+        """Return whether the inner ones are."""
+        return self.inner.tight(neighbours)
 
 
 def _row(values: Floats) -> sparse.csr_array:

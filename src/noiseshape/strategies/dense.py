@@ -313,8 +313,11 @@ class _PseudoInverse:
             V, T = qr(A.T, mode="economic", check_finite=False)
             self.V, self.T, self.U = V, T.T, None
         self.lower = k < d
-        size = np.abs(np.diag(T))
-        if size.min() <= 1e-12 * size.max():  # the rows repeat each other: cut the rank
+        # Each relative to the length of its own column of A, or row: data in small steps and in
+        # large ones stand in one strategy, and QR errs by column.
+        lengths = np.linalg.norm(T, axis=0)
+        size = np.abs(np.diag(T)) / np.where(lengths > 0, lengths, 1)
+        if size.min() <= 1e-12:  # the rows repeat each other: cut the rank
             U, s, Vt = np.linalg.svd(A, full_matrices=False)
             kept = s > 1e-12 * s[0]
             self.V, self.T, self.U = Vt[kept].T, np.diag(s[kept]), U[:, kept]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -9,13 +10,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import Floats, whole
+from .._checks import Floats, floats, whole
 from ..errors import InvalidInput
 from ..privacy import Profile
 from .changes import Changes, check_size
 from .dense import Dense
 from .exact import Integers, shifted
-from .sigma import refined, scaled, scales, weights
+from .sigma import PREFERRED, refined, scaled, scales, weights
 from .strategy import Strategy, doubles
 
 
@@ -51,6 +52,16 @@ class Diagonal(Strategy):
         object.__setattr__(self, "sigma", scales(np.ravel(self.sigma), size))
         object.__setattr__(self, "bits", whole("bits", self.bits, least=0))
         check_size(self.changes, size)
+
+    @classmethod
+    def of(cls, sigma: ArrayLike, changes: Changes | None = None) -> Diagonal:
+        """Return noise of these scales, rounded up, however far below one unit of the data."""
+        wanted = floats("sigma", sigma, ndim=1)
+        if not np.all(wanted > 0):
+            raise InvalidInput("noise needs scales above 0: a coordinate without is not private.")
+        finest = min(1.0, float(wanted.min()) / PREFERRED)
+        bits = max(0, -math.frexp(finest)[1] + 1) if finest < 1 else 0
+        return cls(scaled(np.ldexp(wanted, bits), 1.0, up=True), changes, bits)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -85,6 +85,11 @@ class Lattice:
         lattice = Lattice(attributes, np.concatenate(parents), np.concatenate(lasts), tuple(levels))
         return lattice, numbers
 
+    @staticmethod
+    def of(sets: Sequence[Sequence[int]], attributes: int) -> Lattice:
+        """Return the lattice of all subsets of sets of increasing attributes."""
+        return Lattice.under([group for group, _ in by_size(sets)], attributes)[0]
+
     def __len__(self) -> int:
         return len(self.parent)
 
@@ -133,6 +138,17 @@ class Lattice:
     def _keys(self) -> Ints:
         """Parent and last attribute as one number: increasing, since parents are."""
         return self.parent * self.attributes + self.last
+
+
+def by_size(sets: Sequence[Sequence[int]]) -> list[tuple[Ints, Ints]]:
+    """Return sets of equal size as arrays (m_k, k), each with where its sets were, (m_k,)."""
+    lengths = np.fromiter(map(len, sets), dtype=np.int64, count=len(sets))
+    found = []
+    for size in np.unique(lengths).tolist():
+        place = np.flatnonzero(lengths == size)
+        rows = np.array([sets[i] for i in place.tolist()], dtype=np.int64)
+        found.append((rows.reshape(len(place), size), place))
+    return found
 
 
 def _numbered(keys: Sequence[Ints], bound: int) -> tuple[Ints, list[Ints]]:

@@ -201,6 +201,13 @@ class Strategy(ABC):
             "is too ill-conditioned; relax the tightest targets."
         )
 
+    def approximate(self, Y: Floats) -> Floats:
+        """Return cells from measured numbers in doubles, (k, n) -> (d, n): for simulations.
+
+        What is published goes through ``rebuild``, which is exact up to a stated rounding.
+        """
+        return self._approximate_to(Y)
+
     def _measured(self, y: ArrayLike) -> Integers:
         y = integers("y", y)
         k = self.shape[0]

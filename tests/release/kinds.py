@@ -1,0 +1,64 @@
+"""Every kind of plan that goes through the one door, with neighbouring data.
+
+``test_contract.py`` and ``test_replay.py`` try the door's promises on each: a new kind of plan
+is one line here.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+import noiseshape as ns
+
+
+class Kind(NamedTuple):
+    """How a plan is made, and two data sets that its people rule calls neighbours."""
+
+    plan: Callable[[], Any]
+    one: Callable[[], Any]
+    two: Callable[[], Any]
+
+
+def prefixes(people=None):
+    W = np.tril(np.ones((4, 4)))
+    return ns.plan(ns.Queries(4, people, table="t").ask("up to", W, stderr=3))
+
+
+def people(unit="rows"):
+    rule = ns.People() if unit == "rows" else ns.People(unit, 2)
+    schema = ns.Schema({"age": ns.integers(0, 3), "sex": ["F", "M"]})
+    work = ns.Workload(schema, rule, table="people").marginal("sex", stderr=4)
+    return ns.plan(work.sum("age", by="sex", stderr=9).ranges("age", [(0, 1), (2, 3)], stderr=5))
+
+
+def frame(persons):
+    """Up to two rows of each person, in other cells."""
+    rows = [(p, (p + i) % 4, "FM"[p % 3 % 2]) for p in range(persons) for i in range(1 + p % 2)]
+    return pd.DataFrame(rows, columns=["pid", "age", "sex"])
+
+
+KINDS = {
+    "queries": Kind(prefixes, lambda: [5, 6, 7, 8], lambda: [5, 6, 8, 8]),
+    "replace": Kind(
+        lambda: prefixes(ns.People(neighbours="replace")),
+        lambda: [5, 6, 7, 8],
+        lambda: [6, 6, 7, 7],
+    ),
+    "workload": Kind(people, lambda: frame(10), lambda: frame(10)[:-1]),
+    "persons": Kind(lambda: people("pid"), lambda: frame(10), lambda: frame(9)),
+}
+
+
+@cache
+def planned(name):
+    """The plan of a kind, made once."""
+    return KINDS[name].plan()
+
+
+@cache
+def release_type(name):
+    """The class of what a kind of plan releases."""
+    return type(planned(name).release(KINDS[name].one(), unrecorded=True))
