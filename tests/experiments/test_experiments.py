@@ -12,10 +12,13 @@ from experiments.harness import column
 from experiments.matrix_noise import Setup, box_cost, box_sigma, weighted
 from experiments.ratios import mechanisms
 from experiments.trials import by_method, hindsight, summary
+from scipy import sparse
 from scipy.stats import norm
 
 from experiments import marginal_figures, matrix_noise, mvg_table_4, mvg_table_5, ours_rounded
 from noiseshape.design import fit, identity, total
+from noiseshape.design.entrywise import entrywise
+from noiseshape.strategies.changes import Box, Outer
 
 SIGNED, POSITIVE = Setup("signed", 50, 4, -1.0, 1.0), Setup("positive", 50, 4, 0.0, 1.0)
 
@@ -61,6 +64,22 @@ class TestBoxes:
             other = best * np.exp(rng.normal(scale=0.3, size=5))
             other *= box_cost(2.0, other) / 0.7
             assert weights @ other**2 >= weights @ best**2
+
+    @pytest.mark.parametrize("weight", [1.0, 10.0])
+    def test_the_library_designs_the_same_noise(self, weight):
+        weights = weighted(4, [1], weight)
+        box = Box([-1] * 4, [1] * 4).terms("replace")
+        made = entrywise(box, sparse.eye_array(4, format="csr"), weights=weights)
+        np.testing.assert_allclose(made.sigma, box_sigma(2.0, weights, 1.0), rtol=1e-6)
+        assert made.certificate.gap < 1e-5
+        moments = Outer([1] * 4, signed=False, count=False, sums=False).terms("replace")
+        pairs = np.sqrt(np.outer(weights, weights))[np.triu_indices(4)]
+        eye = sparse.eye_array(10, format="csr")
+        made = entrywise(moments, eye, weights=pairs)
+        each = np.sqrt(weights)
+        ours = matrix_noise.outer_sigma(POSITIVE, np.outer(each, each), 1.0)
+        order = np.triu_indices(4)
+        np.testing.assert_allclose(made.sigma / POSITIVE.records, ours[order], rtol=1e-6)
 
     def test_equal_weights_are_imgm_on_the_identity_query(self):
         sigma = box_sigma(SIGNED.width, np.ones(4), SIGNED.budget(1.0))
