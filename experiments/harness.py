@@ -298,7 +298,7 @@ def _kept(path: Path, experiment: Experiment, size: Size) -> dict[str, Row]:
 def _keep(path: Path, record: Record) -> None:
     """Write a record whole or not at all."""
     part = path.with_suffix(".part")
-    part.write_text(json.dumps(vars(record), indent=1) + "\n", encoding="utf-8")
+    part.write_text(json.dumps(vars(record), separators=(",", ":")) + "\n", encoding="utf-8")
     part.replace(path)
 
 

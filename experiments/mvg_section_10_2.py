@@ -23,7 +23,7 @@ from .matrix_noise import (
     weighted,
 )
 from .mvg_table_3 import EPSILON, IMPORTANT, SETUPS, split
-from .trials import by_method, pictured, summary
+from .trials import by_method, packed, pictured, summary
 
 NAME = "mvg-section-10-2"
 SUBSPACE = [data.LIVER.index(name) for name in ("ALT", "Y")]
@@ -77,7 +77,7 @@ def _trials(setup: Setup, trials: int) -> Rows:
                 X, Y = train[:, kept], test[:, kept]
                 guess = predicted(X[:, :-1], X[:, -1], Y[:, :-1], kernel)
                 rows.append(_row(setup, label, kernel, trial, rmse(guess, Y[:, -1])))
-    return rows
+    return packed(rows)
 
 
 def _row(setup: Setup, method: str, kernel: str, trial: int, error: float) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from .matrix_noise import (
     moment_sigma,
     printed_change,
 )
-from .trials import by_method, pictured, summary
+from .trials import by_method, packed, pictured, summary
 
 NAME = "mvg-table-4"
 EPSILON = 1.0
@@ -84,7 +84,7 @@ def _trials(setup: Setup, trials: int) -> Rows:
             "sigma, IMGM": printed_change(setup) / setup.budget(EPSILON),
         }
     )
-    return rows
+    return packed(rows)
 
 
 def _typical(setup: Setup, theorem: int) -> float:
@@ -94,7 +94,7 @@ def _typical(setup: Setup, theorem: int) -> float:
 
 def table(rows: Rows) -> Rows:
     """Return a row a method: printed, and measured in both set-ups, as printed times 10."""
-    return summary(NAME, [r for r in rows if "error" in r], scale=10)
+    return summary(NAME, [r for r in rows if "errors" in r], scale=10)
 
 
 def verdict(rows: Rows) -> Verdict:

@@ -10,7 +10,7 @@ import numpy as np
 from . import data
 from .harness import Case, Experiment, Floats, Rows, Size, Verdict, generator, mean, printed, shown
 from .matrix_noise import FIXED, Setup, binary_sigma, identity_mechanisms, moment
-from .trials import by_method, pictured, summary
+from .trials import by_method, packed, pictured, summary
 
 NAME = "mvg-table-5"
 EPSILON = 1.0
@@ -84,12 +84,12 @@ def _trials(first: int, count: int) -> Rows:
                 "sigma, IMGM": SETUP.change / SETUP.budget(EPSILON),
             }
         )
-    return rows
+    return packed(rows)
 
 
 def table(rows: Rows) -> Rows:
     """Return a row a method: printed, and measured."""
-    return summary(NAME, [r for r in rows if "error" in r], scale=100)
+    return summary(NAME, [r for r in rows if "errors" in r], scale=100)
 
 
 def verdict(rows: Rows) -> Verdict:
@@ -122,7 +122,7 @@ def verdict(rows: Rows) -> Verdict:
 
 def picture(rows: Rows) -> Any:
     """Return the loss of each method."""
-    return pictured(NAME, [r for r in rows if "error" in r], "Components of Cardiotocography", 100)
+    return pictured(NAME, [r for r in rows if "errors" in r], "Components of Cardiotocography", 100)
 
 
 EXPERIMENT = Experiment(

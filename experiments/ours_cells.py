@@ -47,7 +47,7 @@ def _rows(attributes: int) -> Rows:
             "cells": f"10^{attributes}",
             "marginals": len(asked),
             "answers": int((float(VALUES) ** sizes).sum()),
-            "mu^2": made.alpha / made.k if made.k > 1 else made.alpha,
+            "mu^2": made.scaled(1 / made.k).alpha,
             "gap": made.certificate.gap,
             "steps": made.certificate.iterations,
             "seconds": seconds,

@@ -9,12 +9,30 @@ from .harness import Mean, Row, Rows, distinct, mean, plus_minus, printed
 from .pictures import dots
 
 
+def packed(rows: Rows) -> Rows:
+    """Return a row for each method and parameter, with the errors of its trials in one text.
+
+    To five digits: a page of a thousand trials is then small enough to keep.
+    """
+    found: dict[tuple[Any, ...], Row] = {}
+    for row in rows:
+        if "error" not in row:
+            found[len(found), ""] = row
+            continue
+        same = {k: v for k, v in row.items() if k not in ("trial", "error")}
+        line = found.setdefault(tuple(same.values()), {**same, "trials": 0, "errors": ""})
+        line["trials"] += 1
+        line["errors"] = f"{line['errors']} {row['error']:.5g}".lstrip()
+    return list(found.values())
+
+
 def errors(rows: Rows, **where: object) -> dict[tuple[str, str], list[float]]:
     """Return the errors over trials of each method and parameter, in order of appearance."""
     found: dict[tuple[str, str], list[float]] = {}
     for row in rows:
-        if "error" in row and all(row.get(k) == v for k, v in where.items()):
-            found.setdefault((row["method"], row["parameter"]), []).append(row["error"])
+        if "errors" in row and all(row.get(k) == v for k, v in where.items()):
+            values = [float(text) for text in row["errors"].split()]
+            found.setdefault((row["method"], row["parameter"]), []).extend(values)
     return found
 
 

@@ -11,7 +11,7 @@ from benchmarks.workloads import marginals, pl94
 from experiments.harness import column
 from experiments.matrix_noise import Setup, box_cost, box_sigma, weighted
 from experiments.ratios import mechanisms
-from experiments.trials import by_method, hindsight, summary
+from experiments.trials import by_method, hindsight, packed, summary
 from scipy import sparse
 from scipy.stats import norm
 
@@ -123,14 +123,23 @@ def test_lost_variance_and_residuals_are_zero_for_the_truth():
     assert mvg_table_5.residual(-S, S) == pytest.approx(12.5)
 
 
-ROWS = [
-    {"setup": "a", "method": "m", "parameter": p, "trial": t, "error": e}
-    for p, errors in (("fixed", (2.0, 4.0)), ("lucky", (1.0, 2.0)))
-    for t, e in enumerate(errors)
-]
+ROWS = packed(
+    [
+        {"setup": "a", "method": "m", "parameter": p, "trial": t, "error": e}
+        for p, errors in (("fixed", (2.0, 4.0)), ("lucky", (1.0, 2.0)))
+        for t, e in enumerate(errors)
+    ]
+)
 
 
 class TestTrials:
+    def test_trials_are_packed_and_parts_of_them_add_up(self):
+        assert [row["errors"] for row in ROWS] == ["2 4", "1 2"]
+        fact = {"method": "facts", "sigma": 3.0}
+        assert packed([fact]) == [fact]
+        more = packed([{"setup": "a", "method": "m", "parameter": "fixed", "error": 1 / 3}])
+        assert by_method([*ROWS, *more]) == {"m": [2.0, 4.0, 0.33333]}
+
     def test_what_was_fixed_comes_first_and_hindsight_picks_the_least(self):
         assert by_method(ROWS) == {"m": [2.0, 4.0]}
         assert hindsight(ROWS) == {"m": ("lucky", [1.0, 2.0])}
