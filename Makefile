@@ -1,4 +1,4 @@
-# Two commands for everybody (make demo, make test) and three for those who build.
+# Two commands for everybody (make demo, make test) and some for those who build.
 # Each sets up what it needs: a virtual environment in .venv with the versions pinned
 # in constraints.txt. After that nothing here uses a network.
 
@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # The constraints bind build environments too, so that a build is as pinned as a run.
 export PIP_CONSTRAINT = constraints.txt
 
-.PHONY: demo test lint types tests bench clean
+.PHONY: demo test lint types tests docs bench browser clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -24,8 +24,19 @@ lint: $(READY)
 types: $(READY)
 	$(BIN)/mypy
 
-tests: $(READY)
+tests: $(READY) browser
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2
+
+docs: $(READY)
+	$(BIN)/mkdocs build --strict --quiet --site-dir out/site
+	@echo "The site is in out/site/index.html; it opens without a network."
+
+# Reports are looked at as a reader would: in a browser. Installed where this may be done.
+browser:
+	@command -v chromium chromium-browser google-chrome >/dev/null || { \
+	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null && echo "Installing Chromium, for the tests of reports." && \
+	  { apt-get install -qq -y chromium >/dev/null || { apt-get update -qq && apt-get install -qq -y chromium >/dev/null; }; }; } || { \
+	  echo "The tests of reports need Chromium: install it (on Debian: apt-get install chromium) and run make again."; exit 2; }
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

@@ -124,18 +124,29 @@ def init(
 def plan(
     spec: SpecFile,
     save: Annotated[Path | None, typer.Option(help="File to keep the plan in.")] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="HTML file to write: the plan with pictures.")
+    ] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="The ledger that would pay, for the report.")
+    ] = None,
     every: Annotated[bool, typer.Option(help="Every answer, not one line a query.")] = False,
     delta: Delta = 1e-9,
     as_json: AsJson = False,
 ) -> None:
     """Say what a spec costs and how accurate each answer will be; no data is touched.
 
-    Example: noiseshape plan spec.yaml --save plan.json
+    Example: noiseshape plan spec.yaml --save plan.json --report plan.html
     """
     with _plainly():
+        if ledger is not None and report is None:
+            raise InvalidInput("--ledger is for the report: name one, --report plan.html.")
         made = _planned(spec)
         if save is not None:
             made.save(save)
+        if report is not None:
+            book = None if ledger is None else Ledger.open(ledger)
+            made.report(report, delta=delta, ledger=book)
         if as_json:
             typer.echo(json.dumps(_plan_facts(made, delta), indent=2))
             return
@@ -145,6 +156,8 @@ def plan(
         typer.echo(made.errors() if every else made.summary())
         if save is not None:
             typer.echo(f"Kept in {save}.")
+        if report is not None:
+            typer.echo(f"To be looked at: {report}.")
 
 
 @app.command()
@@ -195,7 +208,7 @@ def release(
             return
         typer.echo(given.table())
         typer.echo("")
-        typer.echo(f"Published in {out}: {', '.join(_files(out))}.")
+        typer.echo(f"Published in {out}: {', '.join(_files(out))}. Look at {out / 'report.html'}.")
         if ledger is not None:
             typer.echo(f"Paid by {ledger}: {_left(ledger)}.")
 
@@ -241,18 +254,34 @@ def check(
 @app.command()
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder of a published release.")],
+    out: Annotated[
+        Path | None, typer.Option(help="HTML file to write; by default report.html in the folder.")
+    ] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="The ledger that paid: shows what is left of the budget.")
+    ] = None,
+    delta: Delta = 1e-9,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a published folder holds: privacy, accuracy, answers.
+    """Show what a published folder holds: privacy, accuracy, answers; as HTML with pictures too.
 
-    Example: noiseshape report published
+    Example: noiseshape report published --out report.html --ledger budget.db
     """
     with _plainly():
         given = published(folder)
+        book = None if ledger is None else Ledger.open(ledger)
+        if book is not None and out is None:
+            raise InvalidInput(
+                "what is left of a budget is no part of the published folder: name another file "
+                "for the report, --out report.html."
+            )
+        page = out or folder / "report.html"
+        if out is not None or not page.exists():
+            given.report(page, delta=delta, ledger=book)
         if as_json:
             typer.echo(json.dumps(_release_facts(given, folder), indent=2))
             return
-        for line in _plan_lines(given.plan, 1e-9):
+        for line in _plan_lines(given.plan, delta):
             typer.echo(line)
         paid = "no ledger" if given.stamp is None else f"ledger entry {given.stamp.number}"
         typer.echo(f"Released {given.when}, paid by {paid}.")
@@ -260,6 +289,7 @@ def report(
         typer.echo(given.plan.summary())
         typer.echo("")
         typer.echo(given.table())
+        typer.echo(f"To be looked at: {page}.")
 
 
 @app.command()

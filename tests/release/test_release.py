@@ -207,6 +207,7 @@ class TestFiles:
             "answers.parquet",
             "provenance.json",
             "release.json",
+            "report.html",
         ]
 
     def test_parquet_and_csv_say_the_same(self, plan, tmp_path):

@@ -11,6 +11,7 @@ import csv
 import io
 import json
 import logging
+import re
 import traceback
 import warnings
 from dataclasses import replace
@@ -25,6 +26,7 @@ from noiseshape import Budget, Ledger, Queries
 from noiseshape.privacy import ledger as ledger_module
 
 DERIVED = ("value", "low", "high")
+DRAWN = re.compile(r"<!--y-->.*?<!--/y-->", re.DOTALL)  # what the report draws from them
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +108,9 @@ def size(path):
             digits = [row[k] for row in csv.DictReader(file) for k in DERIVED]
     elif path.name in ("release.json", "measurement.json"):
         digits = json.loads(path.read_text())["content"]["values"]["data"]
-    return path.stat().st_size - sum(map(len, digits))
+    elif path.name == "report.html":
+        digits = DRAWN.findall(path.read_text())
+    return path.stat().st_size - sum(len(text.encode()) for text in digits)
 
 
 def public(path, folder):
@@ -114,6 +118,8 @@ def public(path, folder):
     if path.name == "answers.csv":
         with path.open() as file:
             return [[v for k, v in row.items() if k not in DERIVED] for row in csv.DictReader(file)]
+    if path.name == "report.html":
+        return DRAWN.sub("", path.read_text())
     if path.suffix == ".json":
         content = json.loads(path.read_text())
         inner = content.get("content", content)
@@ -226,6 +232,25 @@ def test_a_planted_leak_in_a_file_is_caught(plan, recorder, tmp_path, monkeypatc
     assert one != two
 
 
+def test_a_planted_leak_in_the_report_is_caught(plan, recorder, tmp_path, monkeypatch):
+    import noiseshape.report.compose as compose
+
+    def leaky(release, subject):
+        return f"<p>{release.answers[3]:.0f} people</p>"  # exact: nothing was added
+
+    monkeypatch.setattr(compose, "_cite", leaky)
+    one, two = (seen(plan, Source(v), tmp_path / str(v[2])) for v in NEIGHBOURS[0])
+    assert one != two
+
+
+def test_the_report_draws_what_was_measured_and_marks_it(plan, tmp_path):
+    """A pattern that matches nothing would find nothing to differ."""
+    plan.release([5, 6, 7, 8], unrecorded=True, out=tmp_path / "out")
+    marked = DRAWN.findall((tmp_path / "out" / "report.html").read_text())
+    assert sum("<rect" in part for part in marked) == 2
+    assert len(marked) > 8 * len(DERIVED)
+
+
 def test_a_planted_leak_in_the_order_of_files_is_caught(plan, recorder, tmp_path, monkeypatch):
     import noiseshape.release.publication as publication
 
@@ -241,7 +266,7 @@ def test_a_planted_leak_in_the_order_of_files_is_caught(plan, recorder, tmp_path
     assert one != two
 
 
-@pytest.mark.parametrize("name", ["provenance.json", "release.json"])
+@pytest.mark.parametrize("name", ["provenance.json", "release.json", "report.html"])
 def test_a_planted_leak_in_a_size_is_caught(plan, recorder, tmp_path, monkeypatch, name):
     import noiseshape.release.publication as publication
 

@@ -105,6 +105,11 @@ class Cost:
 
     __rmul__ = __mul__
 
+    def _repr_html_(self) -> str:
+        from ..report.scraps import of_cost
+
+        return of_cost(self)
+
     def __repr__(self) -> str:
         return f"Cost(mu={self.mu:.6g}, rho={self.rho:.6g}, {self.neighbours})"
 

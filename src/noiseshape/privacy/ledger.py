@@ -385,6 +385,11 @@ class Ledger:
                 "nothing from this one."
             )
 
+    def _repr_html_(self) -> str:
+        from ..report.scraps import of_ledger
+
+        return of_ledger(self)
+
     def __repr__(self) -> str:
         return f"Ledger({str(self._path)!r}, {self.budget!r})"
 

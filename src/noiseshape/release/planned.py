@@ -27,6 +27,7 @@ from ..strategies.exact import Integers
 
 if TYPE_CHECKING:
     from ..privacy import Ledger
+    from ..report import Report
     from .source import Source
     from .table import Table
 
@@ -129,6 +130,40 @@ class Planned(ABC):
                 "exists and can be written in."
             ) from None
 
+    def report(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        delta: float = 1e-9,
+        title: str = "",
+        ledger: Ledger | None = None,
+        compare: bool = True,
+    ) -> Report:
+        """Return the plan's report, one HTML file to be looked at; write it, if a path is given.
+
+        Parameters
+        ----------
+        delta
+            The delta at which epsilon is stated; the curve in it has every other.
+        title
+            What the report is called.
+        ledger
+            The budget that would pay: what is left of it, and what this plan would take.
+        compare
+            Whether to design other noise for comparison, where that is quick.
+        """
+        from ..report import of_plan
+
+        made = of_plan(self, delta=delta, title=title, ledger=ledger, compare=compare)
+        if path is not None:
+            made.save(path)
+        return made
+
+    def _repr_html_(self) -> str:
+        from ..report.scraps import of_plan
+
+        return of_plan(self)
+
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a plan of this kind; refuse a file that is altered, newer, or not such a plan."""
@@ -211,8 +246,34 @@ class Released(ABC):
                 "ledger that paid for it, and trust its numbers no further until then."
             )
 
+    def report(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        delta: float = 1e-9,
+        title: str = "",
+        ledger: Ledger | None = None,
+        compare: bool = True,
+    ) -> Report:
+        """Return the report, one HTML file to be looked at; write it, if a path is given.
+
+        Parameters are those of :meth:`Planned.report`. Without a ledger it is a function of the
+        release alone: the file that is published with it.
+        """
+        from ..report import of_release
+
+        made = of_release(self, delta=delta, title=title, ledger=ledger, compare=compare)
+        if path is not None:
+            made.save(path)
+        return made
+
+    def _repr_html_(self) -> str:
+        from ..report.scraps import of_release
+
+        return of_release(self)
+
     def write(self, out: str | os.PathLike[str]) -> None:
-        """Publish in a new folder: CSV, Parquet, provenance, and y and A for later use."""
+        """Publish in a new folder: CSV, Parquet, report, provenance, y and A for later use."""
         from .publication import publish, writable
 
         writable(out)

@@ -1,5 +1,6 @@
 """A published release: a folder that is whole under its name, or not there at all.
 
+report.html        all of it, to be looked at
 provenance.json    who, what, how, at what cost: for readers and programs
 release.json       y and A, to combine with later releases; altered files are found
 and the answers, in the files that each kind of release has
@@ -63,6 +64,7 @@ def publish(release: Released, out: str | os.PathLike[str]) -> None:
         text = json.dumps(provenance(release), indent=2, ensure_ascii=False) + "\n"
         write_whole(partial / "provenance.json", text)
         write_whole(partial / "release.json", sealed(release.kind, FORMAT, release.to_json()))
+        write_whole(partial / "report.html", _report(release))
         for path in partial.iterdir():
             sync(path)
         sync(partial)
@@ -73,6 +75,21 @@ def publish(release: Released, out: str | os.PathLike[str]) -> None:
         shutil.rmtree(partial, ignore_errors=True)
         raise
     sync(out.parent)
+
+
+def _report(release: Released) -> str:
+    """Return the report, or what to do without: no picture keeps back what was paid for."""
+    try:
+        return release.report().html
+    except Exception:
+        return _UNDRAWN
+
+
+_UNDRAWN = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Release</title>
+<p>The pictures of this release could not be drawn, which is a fault of ours: please report it.
+All of its numbers are in the other files of this folder; <code>noiseshape report</code> tries
+again.</p></html>
+"""
 
 
 def _partial(out: Path, paid: str) -> Path:

@@ -205,6 +205,11 @@ class Schema:
             content["impossible"],
         )
 
+    def _repr_html_(self) -> str:
+        from ..report.scraps import of_schema
+
+        return of_schema(self)
+
     def __repr__(self) -> str:
         kinds = ", ".join(f"{n}: {d.kind}" for n, d in self.columns.items())
         sizes = " x ".join(str(d.size) for d in self.columns.values())

@@ -309,6 +309,23 @@ class Workload:
         self._asked.append((name, question, variances(name, question.rows, **kinds)))
         return self
 
+    def listing(self) -> list[dict[str, Any]]:
+        """Return for each query its name, how many answers it has, and its target errors."""
+        return [
+            {
+                "query": name,
+                "answers": question.rows,
+                "least target stderr": float(np.sqrt(variance.min())),
+                "greatest target stderr": float(np.sqrt(variance.max())),
+            }
+            for name, question, variance in self._asked
+        ]
+
+    def _repr_html_(self) -> str:
+        from ..report.scraps import of_workload
+
+        return of_workload(self)
+
     def __repr__(self) -> str:
         answers = sum(question.rows for _, question, _ in self._asked)
         return f"Workload({answers} answers to {len(self._asked)} queries)"
