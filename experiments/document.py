@@ -24,7 +24,9 @@ at: every draw of noise is fresh; generators are seeded by the hash of the exper
 case's name, so that a run can be repeated; means come with 95 % intervals by Student's t; what a
 paper leaves open is said. Where a printed number does not come out, the reason is given as far as
 it is known, and nothing is tuned towards it. The slips themselves are in [errata.md](errata.md).
-These are experiments, in doubles; releases draw their noise exactly and have no seed.
+These are experiments, in doubles; releases draw their noise exactly and have no seed. Seconds of a
+mechanism are processor time, so that a shared machine does not count; those of a whole experiment
+are by the clock.
 """
 
 
