@@ -91,8 +91,12 @@ def table(rows: Rows) -> Rows:
         for name in (GM, HM, HM2, CA, SM2):
             found = column(rows, "ratio", attributes=d, mechanism=name)
             line[name] = found[0] if found else None
-        (own,) = (r for r in rows if r["attributes"] == d and r["mechanism"] == FIT)
-        line |= {"mu^2 of fit": own["alpha"], "gap": own["gap"], "seconds": own["seconds"]}
+        here = [r for r in rows if r["attributes"] == d]
+        line["mu^2 of fit"] = column(here, "alpha", mechanism=FIT)[0]
+        for name in (FIT, SM2, CA):
+            for what in ("gap", "seconds"):
+                found = column(here, what, mechanism=name)
+                line[f"{what} of {name}"] = found[0] if found else None
         shown.append(line)
     return shown
 
