@@ -221,13 +221,17 @@ def run(
 
 
 def load(experiment: Experiment, out: Path) -> Record | None:
-    """Return the record that a run has kept in a folder, if it is whole."""
+    """Return the record that a run has kept in a folder, if it is whole and of this script."""
     path = out / f"{experiment.name}.json"
     if not path.is_file():
         return None
-    record = Record(**json.loads(path.read_text(encoding="utf-8")))
+    try:
+        record = Record(**json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError):
+        return None
     wanted = {case.key for case in experiment.cases(record.size)}
-    return record if wanted <= set(record.cases) else None
+    same = record.script == script(experiment)
+    return record if same and wanted <= set(record.cases) else None
 
 
 def script(experiment: Experiment) -> str:
