@@ -25,11 +25,11 @@ types: $(READY)
 	$(BIN)/mypy
 
 tests: $(READY) browser
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadgroup
 
 docs: $(READY)
-	$(BIN)/mkdocs build --strict --quiet --site-dir out/site
-	@echo "The site is in out/site/index.html; it opens without a network."
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir out/site
+	@echo "The site is in out/site/index.html. With search: $(BIN)/python -m http.server --directory out/site"
 
 # Reports are looked at as a reader would: in a browser. Installed where this may be done.
 browser:

@@ -27,7 +27,7 @@ from .errors import (
     NoiseshapeError,
     ReleaseFailed,
 )
-from .privacy import Budget, Ledger, People
+from .privacy import Budget, Ledger, People, epsilon
 from .release import Planned, Released
 from .release import load as loaded
 from .release import plan as designed
@@ -37,6 +37,7 @@ from .release.table import Table
 from .tables.check import WARNING
 from .tables.check import check as looked_at
 from .tables.opening import opened
+from .tables.sql import check_kinds
 
 app = typer.Typer(
     name="noiseshape",
@@ -66,7 +67,7 @@ def _plainly() -> Iterator[None]:
     except NoiseshapeError as error:
         typer.echo(f"noiseshape: {error}", err=True)
         code = 3 if isinstance(error, BudgetExceeded) else 2
-    except (typer.Exit, typer.Abort):
+    except (typer.Exit, typer.Abort, BrokenPipeError):  # whoever reads may have read enough
         raise
     except Exception as error:
         # Its words may quote anything: only its kind and place are told.
@@ -139,6 +140,9 @@ def plan(
     Example: noiseshape plan spec.yaml --save plan.json --report plan.html
     """
     with _plainly():
+        epsilon(delta, 1.0)  # a delta that is none is found before the noise is designed
+        if save is not None and save.suffix != ".json":
+            raise InvalidInput(f"{save} must end with .json, as plans do: --save plan.json.")
         if ledger is not None and report is None:
             raise InvalidInput("--ledger is for the report: name one, --report plan.html.")
         made = _planned(spec)
@@ -153,7 +157,7 @@ def plan(
         for line in _plan_lines(made, delta):
             typer.echo(line)
         typer.echo("")
-        typer.echo(made.errors() if every else made.summary())
+        _show(made.errors() if every else made.summary())
         if save is not None:
             typer.echo(f"Kept in {save}.")
         if report is not None:
@@ -182,6 +186,11 @@ def release(
     with _plainly():
         if out is None:
             raise InvalidInput("name a new folder to publish in: --out published.")
+        if ledger is None and not unrecorded:
+            raise InvalidInput(
+                "name the ledger that pays: --ledger budget.db, which noiseshape ledger create "
+                "makes; or say --unrecorded, which the provenance will state."
+            )
         writable(out)
         asked = None if spec.suffix == ".json" else specs.read(spec)
         rows = data or (asked.data if asked is not None else None)
@@ -189,7 +198,13 @@ def release(
             raise InvalidInput("name the rows: --data census.parquet, or data: in the spec.")
         if data is None and asked is not None:
             rows = str(spec.parent / rows)
-        opened(rows)  # what cannot be read is found before a plan is made
+        engine = opened(rows)
+        # What cannot be read, or not be paid, is found before the noise is designed.
+        if asked is not None:
+            work = asked.workload(spec.parent)
+            check_kinds(work.schema, work.people, engine.kinds())
+            if ledger is not None:
+                _pays(Ledger.open(ledger), work.people, vintage or asked.vintage)
         made = _planned(spec)
         with progress("Counting rows and adding noise"):
             given = run(
@@ -206,7 +221,7 @@ def release(
         if as_json:
             typer.echo(json.dumps(_release_facts(given, out), indent=2))
             return
-        typer.echo(given.table())
+        _show(given.table())
         typer.echo("")
         typer.echo(f"Published in {out}: {', '.join(_files(out))}. Look at {out / 'report.html'}.")
         if ledger is not None:
@@ -227,6 +242,7 @@ def check(
     """
     with _plainly():
         asked = specs.read(spec)
+        asked.ceiling()
         work = asked.workload(spec.parent)
         if data is None:
             with progress("Compiling the queries"):
@@ -236,8 +252,8 @@ def check(
                 typer.echo(json.dumps(facts))
                 return
             typer.echo(f"{spec} holds together: {queries}.")
-            for name, policy in work.schema.policies().items():
-                typer.echo(f"  {name}: {policy}.")
+            for line in work.schema.words(work.people):
+                typer.echo(f"  {line}")
             return
         with progress("Looking at the rows"):
             rows, columns = looked_at(opened(data), work.schema, work.people)
@@ -268,7 +284,9 @@ def report(
     Example: noiseshape report published --out report.html --ledger budget.db
     """
     with _plainly():
-        given = published(folder)
+        epsilon(delta, 1.0)
+        with progress("Reading the release"):
+            given = published(folder)
         book = None if ledger is None else Ledger.open(ledger)
         if book is not None and out is None:
             raise InvalidInput(
@@ -286,9 +304,9 @@ def report(
         paid = "no ledger" if given.stamp is None else f"ledger entry {given.stamp.number}"
         typer.echo(f"Released {given.when}, paid by {paid}.")
         typer.echo("")
-        typer.echo(given.plan.summary())
+        _show(given.plan.summary())
         typer.echo("")
-        typer.echo(given.table())
+        _show(given.table())
         typer.echo(f"To be looked at: {page}.")
 
 
@@ -309,10 +327,21 @@ def _left(path: Path) -> str:
         return "what remains cannot be read now, and noiseshape ledger show tells it later"
 
 
+def _show(shown: Table) -> None:
+    """Print a table: in colour with small bars on a terminal, as plain text into anything else."""
+    if sys.stdout.isatty():
+        from rich.console import Console
+
+        Console().print(shown)
+    else:
+        typer.echo(shown)
+
+
 def _planned(path: Path) -> Planned:
     """Return the plan that was saved, or the one that a spec asks for."""
     if path.suffix == ".json":
-        return loaded(path)
+        with progress("Reading the plan"):
+            return loaded(path)
     asked = specs.read(path)
     work = asked.workload(path.parent)
     with progress("Designing the noise") as watch:
@@ -322,6 +351,22 @@ def _planned(path: Path) -> Planned:
             budget=asked.ceiling(),
             prioritise=asked.prioritise,
             progress=lambda state: watch(f"gap {state.gap:.1e}"),
+        )
+
+
+def _pays(book: Ledger, people: People, vintage: str | None) -> None:
+    """Refuse a ledger that is about other people, or of another vintage."""
+    mine, theirs = ((p.unit, p.neighbours) for p in (people, book.people))
+    if mine != theirs:
+        raise InvalidInput(
+            f"this ledger protects unit {theirs[0]!r} under {theirs[1]} neighbours, and the spec "
+            f"unit {mine[0]!r} under {mine[1]}: say the same in both, such as noiseshape ledger "
+            f"create FILE --unit {mine[0]} --neighbours {mine[1]}. Nothing was spent."
+        )
+    if vintage is not None and vintage != book.vintage:
+        raise InvalidInput(
+            f"the data is of vintage {vintage!r}, and the ledger of {book.vintage!r}: pay from "
+            "the ledger of this vintage, or make one that covers both without a vintage."
         )
 
 
@@ -395,8 +440,10 @@ def show(file: File, delta: Delta = 1e-9, as_json: AsJson = False) -> None:
     Example: noiseshape ledger show budget.db --delta 1e-6
     """
     with _plainly():
-        book = Ledger.open(file)
-        left, spent = book.remaining(), book.spent()
+        epsilon(delta, 1.0)
+        with progress("Reading the ledger"):
+            book = Ledger.open(file)
+            left, spent = book.remaining(), book.spent()
         epsilons = left.epsilon(delta)
         facts: dict[str, Any] = {
             "vintage": book.vintage,
@@ -422,7 +469,7 @@ def show(file: File, delta: Delta = 1e-9, as_json: AsJson = False) -> None:
             name = f"epsilon at delta {delta:g}" if unit == "epsilon" else unit
             columns[name] = [facts[n][unit] for n in names]
         note = "mu squared and rho add from release to release; mu and epsilon do not"
-        typer.echo(Table(columns, note=note))
+        _show(Table(columns, note=note))
 
 
 @ledger.command()
@@ -432,7 +479,8 @@ def history(file: File, as_json: AsJson = False) -> None:
     Example: noiseshape ledger history budget.db
     """
     with _plainly():
-        entries = Ledger.open(file).history()
+        with progress("Reading the ledger"):
+            entries = Ledger.open(file).history()
         rows: list[dict[str, Any]] = [
             {
                 "entry": e.number,
@@ -454,7 +502,7 @@ def history(file: File, as_json: AsJson = False) -> None:
             shown = ("entry", "when", "who", "what", "mu", "rho")
             columns: dict[str, Any] = {name: [row[name] for row in rows] for name in shown}
             columns["hash"] = [row["hash"][:12] for row in rows]
-            typer.echo(Table(columns))
+            _show(Table(columns))
 
 
 @ledger.command()
@@ -475,8 +523,9 @@ def verify(
         book = Ledger.open(file)
         measured: dict[int, tuple[Path, str]] = {}
         for folder in release or []:
-            made = published(folder)
-            made.verify(book)
+            with progress(f"Reading {folder}"):
+                made = published(folder)
+                made.verify(book)
             assert made.stamp is not None
             first, known = measured.setdefault(made.stamp.number, (folder, made.fingerprint))
             if made.fingerprint != known:

@@ -17,7 +17,7 @@ import yaml
 from annotated_types import Len
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from .errors import InvalidInput
+from .errors import InvalidInput, NoiseshapeError
 from .privacy import Budget, People
 from .tables import Schema, Workload, bins, booleans, categories, dates, integers, recode
 from .tables.domains import Domain, Missing, Outside
@@ -215,8 +215,11 @@ class Spec(_Part):
         said = self.people
         people = People() if said is None else People(said.unit, said.max_rows, said.neighbours)
         work = Workload(Schema(columns, recodes, self.impossible), people, table=self.table)
-        for query in self.queries:
-            query.ask(work, folder)
+        for i, query in enumerate(self.queries, start=1):
+            try:
+                query.ask(work, folder)
+            except NoiseshapeError as error:
+                raise type(error)(f"queries, {i}: {error}") from None
         return work
 
     def ceiling(self) -> Budget | None:

@@ -304,6 +304,15 @@ class TestProgress:
         with pytest.raises(NotConverged, match=r"asked for \(rounding keeps"):
             fit(hilbert, 1.0, neighbours="replace")
 
+    def test_where_verified_bounds_fall_short_it_goes_on_and_closer(self, monkeypatch):
+        module = sys.modules["noiseshape.design.fit"]
+        honest, plain = module.lower_bound, fit(*prefixes(16)).certificate
+        monkeypatch.setattr(module, "lower_bound", lambda *a, **k: honest(*a, **k) * (1 - 9e-4))
+        certificate = fit(*prefixes(16)).certificate
+        assert certificate.gap <= 1e-3
+        assert certificate.iterations > plain.iterations
+        assert certificate.reason == "gap reached"
+
     def test_or_is_labelled(self):
         design = fit(*prefixes(16), gap=1e-6, max_iterations=3, on_gap="label")
         assert design.certificate.gap > 1e-6

@@ -20,6 +20,7 @@ class Kind(NamedTuple):
     plan: Callable[[], Any]
     one: Callable[[], Any]
     two: Callable[[], Any]
+    linear: bool = True  # whether answers are unbiased and their errors known beforehand
 
 
 def prefixes(people=None):
@@ -40,6 +41,29 @@ def frame(persons):
     return pd.DataFrame(rows, columns=["pid", "age", "sex"])
 
 
+def marginals(unit="rows", neighbours="add-remove"):
+    rule = ns.People(neighbours=neighbours) if unit == "rows" else ns.People(unit, 2, neighbours)
+    schema = ns.Schema({"age": ns.integers(0, 3), "sex": ["F", "M"]})
+    work = ns.Workload(schema, rule, table="people").marginal("age", "sex", stderr=4)
+    work.prefixes("age", by="sex", stderr=5).total(stderr=3)
+    return ns.plan(work, by="marginals")
+
+
+def rows(changed=()):
+    """Ten people with two numbers in [0, 1]; some of them as far as can be from themselves."""
+    made = (np.arange(20).reshape(10, 2) * 7 % 11) / 11
+    made[list(changed)] = np.rint(1 - made[list(changed)])
+    return made
+
+
+def square(**options):
+    """A covariance of two columns in [0, 1], with a noisy count."""
+    return ns.covariance(bounds=UNIT, expected=10, **options)
+
+
+UNIT = {"a": (0, 1), "b": (0, 1)}
+REPLACED = ns.People(neighbours="replace")
+
 KINDS = {
     "queries": Kind(prefixes, lambda: [5, 6, 7, 8], lambda: [5, 6, 8, 8]),
     "replace": Kind(
@@ -49,6 +73,29 @@ KINDS = {
     ),
     "workload": Kind(people, lambda: frame(10), lambda: frame(10)[:-1]),
     "persons": Kind(lambda: people("pid"), lambda: frame(10), lambda: frame(9)),
+    "marginals": Kind(marginals, lambda: frame(10), lambda: frame(10)[:-1]),
+    "marginals of persons": Kind(lambda: marginals("pid"), lambda: frame(10), lambda: frame(9)),
+    "marginals, replaced": Kind(
+        lambda: marginals(neighbours="replace"),
+        lambda: frame(10),
+        lambda: frame(10).assign(age=lambda rows: (rows.age + (rows.index == 3)) % 4),
+    ),
+    "covariance": Kind(
+        lambda: ns.directional(square(), weights=[[1, 2], [2, 3]]).within(ns.Budget(mu=1)),
+        rows,
+        lambda: rows()[1:],
+        linear=False,
+    ),
+    "mean": Kind(
+        lambda: ns.isotropic(ns.mean(bounds=UNIT, count=10, people=REPLACED), stderr=0.1),
+        rows,
+        lambda: rows([3]),
+    ),
+    "data matrix": Kind(
+        lambda: ns.imgm(ns.identity(bounds=UNIT, n=10, people=REPLACED), rows=np.eye(10)),
+        rows,
+        lambda: rows([3]),
+    ),
 }
 
 

@@ -220,6 +220,31 @@ def test_neighbours_differ_by_no_more_than_what_is_paid(name, monkeypatch):
     assert 0 < apart <= plan.cost.mu_squared
 
 
+def test_errors_are_as_stated(name, monkeypatch):
+    """True noise, over 700 releases: 6.5 standard errors are a false alarm in 10^9."""
+    n, plan, data = 700, planned(name), KINDS[name].one()
+    if not KINDS[name].linear:  # they follow from each release, which must say so
+        said = plan.release(data, unrecorded=True).told()["accuracy"]
+        assert said["errors are"] == "simulated from the release"
+        return
+    with monkeypatch.context() as silent:
+        silent.setattr(door, "rounded_gaussian", lambda sigma: np.zeros(len(sigma), dtype=int))
+        truth = plan.release(data, unrecorded=True).table()["value"]
+    source = plan.source(data).read()
+    drawn = (plan.released(plan.measured(source), None, "now").table() for _ in range(n))
+    z = np.array([(table["value"] - truth) / table["stderr"] for table in drawn])
+
+    def off(z):
+        return np.abs(z.mean(axis=0)).max() * n**0.5, np.abs((z**2).mean(axis=0) - 1).max() * (
+            n / 2
+        ) ** 0.5
+
+    assert max(off(z)) < 6.5
+    # Negative controls: a bias of a third of an error, errors a fifth too small or too great.
+    assert off(z + 1 / 3)[0] > 6.5
+    assert min(off(z / 0.8)[1], off(z / 1.25)[1]) > 6.5
+
+
 def test_a_plan_is_a_file_that_is_refused_when_altered(name, tmp_path):
     plan = planned(name)
     plan.save(tmp_path / "plan.json")

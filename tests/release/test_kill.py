@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -16,11 +17,12 @@ import pytest
 
 import noiseshape as ns
 from noiseshape import Budget, InvalidInput, Ledger, Queries, Release, archive
-from noiseshape.release import publication, run, staging
+from noiseshape.release import measurement, publication, run, staging
 
 # Modules in which every call and return is a moment to die at; and below them, C functions that
 # touch the disk.
-WATCHED = {m.__file__ for m in (run, staging, publication, archive, sys.modules[Ledger.__module__])}
+WATCHED = {m.__file__ for m in (run, staging, publication, archive, measurement)}
+WATCHED.add(sys.modules[Ledger.__module__].__file__)
 DISK = {
     "open",
     "fsync",
@@ -38,6 +40,18 @@ DISK = {
 @pytest.fixture(scope="module")
 def plan():
     return ns.plan(Queries(2).ask("up to", np.tril(np.ones((2, 2))), stderr=3))
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """A place in memory, if there is one: a process that is killed loses nothing it has written.
+
+    What a power cut loses is another question: see the test of what is on the disk, and when.
+    """
+    memory = Path("/dev/shm")
+    place = memory if os.access(memory, os.W_OK) else tmp_path
+    with tempfile.TemporaryDirectory(dir=place) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(autouse=True)
@@ -84,6 +98,11 @@ def left_behind(folder):
     return len(entries), kept, published
 
 
+def measured(folder):
+    """What was measured, as it is kept: in one file, or in two."""
+    return {p.name: p.read_bytes() for p in (folder / "b.db.runs").glob("*/measurement.*")}
+
+
 def yield_whole(folder):
     """What is named as whole is whole; what is not whole is named so."""
     if (folder / "out").exists():
@@ -96,7 +115,7 @@ def check(plan, folder):
     assert entries <= 1
     assert len(kept) <= entries, "a measurement without a debit"
     assert not published or kept, "a release that was not kept first"
-    before = kept[0].read_bytes() if kept else None
+    before = measured(folder) if kept else None
     yield_whole(folder)
     if entries == 0:
         assert release(plan, folder).stamp.number == 1
@@ -119,15 +138,15 @@ def check(plan, folder):
     assert not leftovers, "a second measurement, or half a release, was left lying"
     assert Release.read(folder / "out").values.tolist() == again.values.tolist()
     if before is not None:
-        assert kept[0].read_bytes() == before, "one debit was measured twice"
+        assert measured(folder) == before, "one debit was measured twice"
         return "kept"
     return "staged"
 
 
-def test_killed_at_every_moment(plan, tmp_path):
+def test_killed_at_every_moment(plan, folders):
     found = {}
     for n in range(1, 10_000):
-        folder = tmp_path / str(n)
+        folder = folders / str(n)
         folder.mkdir()
         Ledger.create(folder / "b.db", Budget(mu=plan.cost.mu))  # for one release, not for two
         if not killed_at(n, plan, folder):
@@ -143,8 +162,9 @@ def test_killed_at_every_moment(plan, tmp_path):
 
 
 @pytest.mark.parametrize("before", ["staged", "unmarked"])
-def test_killed_again_at_every_moment_of_the_run_that_continues(plan, tmp_path, before):
-    left, states = tmp_path / "left", set()
+def test_killed_again_at_every_moment_of_the_run_that_continues(plan, folders, monkeypatch, before):
+    monkeypatch.setattr(staging, "LISTED", 0)  # in two files: one more moment to die at
+    left, states = folders / "left", set()
     left.mkdir()
     ledger = Ledger.create(left / "b.db", Budget(mu=plan.cost.mu))
     first = plan.release([10, 20], ledger=ledger)
@@ -152,11 +172,12 @@ def test_killed_again_at_every_moment_of_the_run_that_continues(plan, tmp_path, 
     # As a process leaves it that is killed before it keeps, or between file and mark.
     (run / "kept").unlink()
     if before == "staged":
-        (run / "measurement.json").unlink()
+        for file in run.glob("measurement.*"):
+            file.unlink()
     for n in range(1, 10_000):
-        folder = tmp_path / str(n)
+        folder = folders / str(n)
         shutil.copytree(left, folder)
-        out = folder / "out" if before == "staged" else None  # once is enough
+        out = folder / "out" if before == "unmarked" else None  # once is enough
         if not killed_at(n, plan, folder, resume=1, out=out):
             break
         state = check(plan, folder)
@@ -167,7 +188,48 @@ def test_killed_again_at_every_moment_of_the_run_that_continues(plan, tmp_path, 
         assert len(Ledger.open(folder / "b.db").history()) == 1
     else:
         raise AssertionError("the release never finished")
-    assert states == ({"staged", "kept", "published"} if before == "staged" else {"kept"})
+    assert states == ({"staged", "kept"} if before == "staged" else {"kept", "published"})
+
+
+def test_what_is_named_is_on_the_disk_before_anything_relies_on_it(plan, tmp_path, monkeypatch):
+    """A power cut: a file is synced before it has its name, and the name right after."""
+    events = []
+
+    def synced(handle, honest=os.fsync):
+        events.append(("synced", os.fstat(handle).st_ino))
+        honest(handle)
+
+    def naming(honest):
+        def named(old, new):
+            old = Path(old)
+            inside = [old, *old.iterdir()] if old.is_dir() else [old]
+            parent = Path(new).parent.stat().st_ino
+            events.append(("named", Path(new).name, {p.stat().st_ino for p in inside}, parent))
+            honest(old, new)
+
+        return named
+
+    def made(path, *mode, honest=os.mkdir):
+        honest(path, *mode)
+        if not str(path).endswith(".partial"):
+            events.append(("named", Path(path).name, set(), Path(path).parent.stat().st_ino))
+
+    Ledger.create(tmp_path / "b.db", Budget(mu=9.0))
+    monkeypatch.setattr(staging, "LISTED", 0)
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "rename", naming(os.rename))
+    monkeypatch.setattr(os, "replace", naming(os.replace))
+    monkeypatch.setattr(os, "mkdir", made)
+    stamp = release(plan, tmp_path).stamp
+    named = [i for i, event in enumerate(events) if event[0] == "named"]
+    assert [events[i][1] for i in named] == [
+        *("b.db.runs", stamp.hash, "plan.json", "measurement.int64", "measurement.json", "kept"),
+        *("provenance.json", "release.json", "report.html", "out"),
+    ]
+    for i in named:
+        _, name, inside, parent = events[i]
+        assert inside <= {event[1] for event in events[:i] if event[0] == "synced"}, name
+        assert events[i + 1] == ("synced", parent), name
 
 
 def test_the_sweep_can_fail(plan, tmp_path, monkeypatch):

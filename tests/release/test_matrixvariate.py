@@ -162,7 +162,7 @@ def test_vectors_are_columns():
             mx.covariance(bounds=BOUNDS, columns=["a", "b"], expected=9),
             Covariances(np.ones(2), np.ones(2)),
             InvalidInput,
-            "ask for second_moment",
+            "declare the number of rows",
         ),
         (
             mx.gram(clip=1.0, n=70),
@@ -249,6 +249,19 @@ class TestMvg:
         query = mx.identity(bounds={"a": (-0.3, 0.3)}, n=1)  # s2 is of the grid, gamma is not
         assert BUDGET.allows(mvg(query).within(BUDGET).cost)
 
+    @pytest.mark.parametrize("sampler", ["affine", "vec"])
+    def test_simulated_answers_have_the_noise_that_is_planned(self, sampler):
+        design = mvg(DATA, precision=binary(3, [1], 0.7), directions=orthogonal(3))
+        f = np.arange(12.0).reshape(4, 3)
+        draws = design.simulate_answers(f, BUDGET, size=4000, seed=1, sampler=sampler)
+        error = (draws - f) / design.within(BUDGET).stderr
+        assert np.abs((error**2).mean(axis=0) - 1).max() < 6 * np.sqrt(2 / 4000)
+        assert np.abs(error.mean()) < 6 / np.sqrt(12 * 4000)
+        with pytest.raises(InvalidInput, match=r"shape \(4, 3\)"):
+            design.simulate_answers(f.T, BUDGET, seed=1)
+        with pytest.raises(InvalidInput, match="sampler must be"):
+            design.simulate_answers(f, BUDGET, seed=1, sampler="fast")
+
     def test_from_rows_to_a_paid_release(self, tmp_path):
         X = np.random.default_rng(0).uniform(0, 1, (50, 3))
         query = mx.second_moment(X, bounds=(0, 1), columns=["a", "b", "c"], count=50)
@@ -287,6 +300,15 @@ class TestImgm:
         np.testing.assert_allclose(valid.stderr / plan.stderr, told.factor, rtol=5e-6)
         assert "times the least that the same privacy needs" in plan.note
 
+    def test_known_singular_values_cost_what_theorem_1_says(self):
+        values = np.array([300.0, 200.0, 50.0])
+        query = mx.custom(np.asarray, shape=(4, 3), changes=mx.Spectrum((4, 3), values), step=0.5)
+        rows, columns = mode(4, 1).covariance, mode(3, 2).covariance
+        plan = imgm(query, rows=rows, columns=columns)
+        exact = Covariances(rows, columns).mu_of(0.5 * values)
+        assert plan.cost.mu == pytest.approx(exact, rel=3e-6)
+        assert exact < 0.9 * Covariances(rows, columns).mu(0.5 * np.linalg.norm(values))
+
     def test_releases_share_a_budget(self):
         plan = imgm(DATA).within(Budget(mu=each(BUDGET, 5)))
         assert BUDGET.allows(plan.cost * 5)
@@ -319,9 +341,16 @@ class TestLearn:
         np.testing.assert_allclose(np.sort(paid.spectrum), 1.0, atol=0.5)
         assert paid.release.plan.query.kind == "gram"
 
-    def test_others_do_not(self):
+    def test_any_other_matrix_tells_those_of_its_columns(self):
+        X = np.outer([3.0, -2.0, 1.0, 2.0], [0.6, 0.8, 0.0])
+        query = mx.features(X, clip=2.0)
+        paid = learn_directions(query, epsilon=1e6, delta=1e-5, unrecorded=True)
+        assert np.abs(paid.directions[:, 0] @ [0.6, 0.8, 0.0]) > 0.99
+        assert paid.directions.shape == (3, 3)
+
+    def test_vectors_have_none(self):
         with pytest.raises(InvalidInput, match="hand in directions"):
-            learn_directions(PLAIN[1], epsilon=1.0, delta=1e-5, unrecorded=True)
+            learn_directions(mx.gradient(clip=1.0, m=3), epsilon=1.0, delta=1e-5, unrecorded=True)
 
 
 @pytest.mark.parametrize(
@@ -346,3 +375,35 @@ class TestLearn:
 def test_refusals(act, says):
     with pytest.raises(InvalidInput, match=says):
         act()
+
+
+def test_what_shapes_the_noise_is_not_the_data():
+    X = np.eye(3)
+    query = mx.identity(X, bounds={"a": BOUNDS, "b": BOUNDS, "c": BOUNDS})
+    for act in (
+        lambda: mvg(query, directions=X),
+        lambda: mvg(query, precision=X[0]),
+        lambda: imgm(query, columns=X),
+    ):
+        with pytest.raises(InvalidInput, match="made of the rows"):
+            act()
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+def test_example_1(neighbours):
+    """MVG prints s2 = 2 m c^2 / n for X X^T / n; one row moves n f by sqrt 2 m c^2 at most."""
+    people, c, m = People(neighbours=neighbours), 2.0, 3
+    signed, plain = (
+        mx.second_moment(bounds=b, columns=["a", "b", "c"], count=9, people=people)
+        for b in ((-c, c), (0.0, c))
+    )
+    assert plain.s2() == pytest.approx(m * c**2)
+    assert signed.s2() == pytest.approx(m * c**2 * (2**0.5 if neighbours == "replace" else 1))
+    rng = np.random.default_rng(0)
+    for query, low in ((signed, -c), (plain, 0.0)):
+        x, y = rng.choice([low, 0.0, c], size=(2, 500, m))
+        moved = np.einsum("si,sj->sij", x, x)
+        if neighbours == "replace":
+            moved = moved - np.einsum("si,sj->sij", y, y)
+        worst = np.linalg.norm(moved, axis=(1, 2)).max()
+        assert 0.9 * query.s2() <= worst <= query.s2() * (1 + 1e-12)

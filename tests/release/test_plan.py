@@ -55,6 +55,17 @@ def test_the_cost_is_the_least_there_is():
         assert ns.plan(prefixes(), shape=shape).cost.mu > plan.cost.mu
 
 
+@pytest.mark.parametrize("target", [1.0, 1.1, 1.7, 2.3])
+def test_an_extension_that_fills_the_slack_is_scaled_below_it(target):
+    """Scales are rounded down to meet targets: as they come out, they cost a hair too much."""
+    plan = ns.plan(Queries(2).ask("cells", np.eye(2), stderr=[target, 2 * target])).refine()
+    least = 1 / (plan.slack()[1] * (1 - 1e-5))
+    more = plan.extend(Queries(2).ask("second", [[0, 1]], variance=least))
+    assert more.cost.mu_squared <= plan.cost.mu_squared
+    assert more.profile.greatest <= plan.cost.mu_squared
+    assert more.k <= 1
+
+
 class TestHierarchy:
     """Trees on ordered columns, cells and total on categories, and never one tree over both."""
 

@@ -126,8 +126,13 @@ class TestAnswers:
         monkeypatch.setattr(door, "rounded_gaussian", lambda s: np.zeros(len(s), dtype=int))
         halves = Queries(CELLS).ask("h", np.kron(np.eye(2), np.ones(2)), stderr=4)
         release = ns.plan(halves).release(DATA, unrecorded=True)
-        with pytest.raises(NotSpanned, match=r"tells apart cells .* 'a', 'b' first"):
+        with pytest.raises(NotSpanned, match=r"tells apart cells .* 'a', 'b' first") as info:
             release.answer([1, 0, 0, 0])
+        assert "Of it, 0.5 x 'a' + 0.5 x 'b' was measured" in str(info.value)
+        with pytest.raises(NotSpanned, match="Of it, nothing was measured"):
+            release.answer([1, -1, 0, 0])
+        with pytest.raises(NotSpanned, match="'c' and so on over 4 cells was measured"):
+            release.ratio([1, 1, 1, 0], {"h": 1})
         inside = release.measurable([1, 0, 0, 0])
         assert inside == pytest.approx([0.5, 0.5, 0, 0])
         assert release.answer(inside).value == pytest.approx(510)

@@ -1,6 +1,7 @@
 """The order of events: checks, debit, rows, measurement, answers, publication."""
 
 import contextlib
+import inspect
 import sqlite3
 import stat
 import traceback
@@ -244,6 +245,16 @@ class TestResuming:
         release = plan.release([1, 2, 3, 4], ledger=ledger, out=tmp_path / "out", resume=1)
         assert ns.Release.read(tmp_path / "out").values.tolist() == release.values.tolist()
 
+    @pytest.mark.parametrize("way", ["folder", "file"])
+    def test_what_came_in_the_way_meanwhile_is_left_alone(self, plan, ledger, tmp_path, way):
+        """An empty folder, which a rename alone would replace without a word."""
+        out, source = tmp_path / "out", Recorded([1, 2, 3, 4])
+        source.read = lambda: (out.mkdir() if way == "folder" else out.touch()) or [1, 2, 3, 4]
+        with pytest.raises(ReleaseFailed, match="'publish'"):
+            plan.release(source, ledger=ledger, out=out)
+        assert not list(out.iterdir()) if way == "folder" else out.read_bytes() == b""
+        assert plan.release(source, ledger=ledger, out=tmp_path / "other", resume=1)
+
     def test_half_a_release_is_cleaned_away_and_nobody_elses(self, plan, ledger, tmp_path):
         release = plan.release([1, 2, 3, 4], ledger=ledger)
         mine, theirs = (
@@ -365,6 +376,35 @@ class TestResuming:
         with pytest.raises(InvalidInput, match="damaged"):
             plan.release([1, 2, 3, 4], ledger=ledger, resume=1)
 
+    @pytest.mark.parametrize("harm", ["flipped", "cut", "gone"])
+    def test_many_integers_in_a_file_of_their_own_are_known_by_their_digest(
+        self, plan, ledger, monkeypatch, harm
+    ):
+        monkeypatch.setattr("noiseshape.release.staging.LISTED", 0)
+        first = plan.release([1, 2, 3, 4], ledger=ledger)
+        again = plan.release([1, 2, 3, 4], ledger=ledger, resume=1)
+        assert again.values.tolist() == first.values.tolist()
+        (array,) = ledger.path.with_name("budget.db.runs").glob("*/measurement.int64")
+        held = array.read_bytes()
+        array.unlink()
+        if harm != "gone":
+            array.write_bytes(bytes([held[0] ^ 1]) + held[1:] if harm == "flipped" else held[:-8])
+        with pytest.raises(InvalidInput, match="was altered since it was written, or is gone"):
+            plan.release([1, 2, 3, 4], ledger=ledger, resume=1)
+
+    def test_integers_that_a_killed_process_did_not_get_to_keep_are_gone(
+        self, plan, ledger, monkeypatch
+    ):
+        """Nobody was shown them; were they left, two measurements would lie beside one debit."""
+        monkeypatch.setattr("noiseshape.release.staging.LISTED", 0)
+        plan.release([1, 2, 3, 4], ledger=ledger)
+        (run,) = ledger.path.with_name("budget.db.runs").iterdir()
+        for name in ("measurement.json", "kept"):
+            (run / name).unlink()
+        with pytest.raises(ReleaseFailed):
+            plan.release(Broken(), ledger=ledger, resume=1)
+        assert not (run / "measurement.int64").exists()
+
     def test_a_plan_designed_anew_elsewhere_is_told_where_the_paid_one_is(
         self, plan, ledger, monkeypatch
     ):
@@ -387,12 +427,20 @@ class TestResuming:
         assert again.release([1, 2, 3, 4], ledger=ledger, resume=1).stamp.number == 1
 
 
-def test_the_public_interface_takes_no_sampler_and_no_seed(plan):
-    import inspect
-
-    for call in (ns.measure, plan.release, ns.plan, plan.within):
-        names = set(inspect.signature(call).parameters)
-        assert not names & {"seed", "rng", "random_state", "sampler", "noise", "bits"}
+def test_the_public_interface_takes_no_sampler_and_no_seed():
+    """Of everything in ``noiseshape`` but its simulations, which release nothing."""
+    calls = [(name, getattr(ns, name)) for name in ns.__all__ if callable(getattr(ns, name))]
+    for name, made in list(calls):
+        if inspect.isclass(made):
+            calls += [(f"{name}.{n}", f) for n, f in inspect.getmembers(made, callable)]
+    asked = {}
+    for name, call in calls:
+        with contextlib.suppress(TypeError, ValueError):  # built-in ones say nothing
+            asked[name] = set(inspect.signature(call).parameters)
+    assert {"measure", "Plan.release", "MatrixPlan.release", "mvg"} <= set(asked)
+    chosen = {"seed", "rng", "random_state", "sampler", "noise", "bits", "generator"}
+    found = {name for name, names in asked.items() if names & chosen}
+    assert all("simulat" in name for name in found), found
 
 
 def releases_of(tables, folder):

@@ -6,6 +6,7 @@ rounded to a declared grid; whatever a value is, nothing stops on it.
 
     sums.py        sum, mean                    sums over rows: add-remove, or replace
     moments.py     second_moment, covariance
+    centred.py     a covariance measured as one matrix
     clipped.py     gradient, features           vectors clipped to a norm
     identity.py    identity                     the data matrix: replace
     gram.py        gram                         inner products or a kernel: replace
@@ -198,6 +199,7 @@ class MatrixQuery(ABC):
 
 def from_json(content: dict[str, Any]) -> MatrixQuery:
     """Return the question that ``to_json`` said, checked as if asked anew."""
+    from .centred import Centred
     from .clipped import Features, Gradient
     from .custom import CustomQuery
     from .gram import Gram
@@ -207,7 +209,8 @@ def from_json(content: dict[str, Any]) -> MatrixQuery:
     from .sums import Mean, Sum
 
     members: list[Any] = [
-        Sum, Mean, SecondMoment, Covariance, Identity, Features, Gradient, Gram, Graph, CustomQuery,
+        Sum, Mean, SecondMoment, Covariance, Centred, Identity, Features, Gradient, Gram, Graph,
+        CustomQuery,
     ]  # fmt: skip
     readers: dict[str, Callable[..., MatrixQuery]] = {m.kind: m.from_json for m in members}
     content = dict(content)

@@ -110,6 +110,11 @@ class Cost:
 
         return of_cost(self)
 
+    def __rich__(self) -> Any:
+        from ..report.terminal import of_cost
+
+        return of_cost(self)
+
     def __repr__(self) -> str:
         return f"Cost(mu={self.mu:.6g}, rho={self.rho:.6g}, {self.neighbours})"
 

@@ -390,6 +390,11 @@ class Ledger:
 
         return of_ledger(self)
 
+    def __rich__(self) -> Any:
+        from ..report.terminal import of_ledger
+
+        return of_ledger(self)
+
     def __repr__(self) -> str:
         return f"Ledger({str(self._path)!r}, {self.budget!r})"
 
@@ -804,6 +809,16 @@ def _check_file(path: Path) -> None:
             f"{path} has {status.st_nlink} names (hard links), each of which would keep its own "
             "log: remove all but one, and copy a ledger instead of linking it."
         )
+    if not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+        # SQLite would read it, and leave a log beside it that nobody may write to either.
+        raise _read_only(path)
+
+
+def _read_only(path: Path) -> LedgerError:
+    return LedgerError(
+        f"{path} cannot be opened for writing: you need permission to write to the file, to its "
+        "directory and to what is beside it under its name (-wal, -shm). Nothing was spent."
+    )
 
 
 def _identify(connection: sqlite3.Connection, path: Path) -> None:
@@ -833,10 +848,7 @@ def _sentence(path: Path, error: Exception) -> LedgerError:
                 "again when that process has ended. Nothing was spent."
             )
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_CANTOPEN:
-            return LedgerError(
-                f"{path} cannot be opened for writing: you need permission to write to the file "
-                "and to its directory. Nothing was spent."
-            )
+            return _read_only(path)
         case sqlite3.SQLITE_NOTADB:
             return LedgerError(f"{path} is not a ledger, nor any database: name the ledger's file.")
         case sqlite3.SQLITE_FULL | sqlite3.SQLITE_IOERR | sqlite3.SQLITE_NOMEM:

@@ -26,7 +26,7 @@ class Profile:
 
     Two profiles add cell by cell only where a person surely sits in the same cells both
     times: one frozen vintage of the data, one schema, one people rule, add-remove neighbours
-    (Fitness-for-use, section 3.2; ``design.md`` section 5). The ledger decides when.
+    (Fitness-for-use, section 3.2; docs/math/profiles.md). The ledger decides when.
     """
 
     units: NDArray[np.object_]

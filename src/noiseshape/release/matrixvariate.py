@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import Floats, positive
+from .._checks import Floats, floats, positive
 from ..design.condition import Condition, Theorem, Zeta
 from ..design.covariances import Covariances, Mode
 from ..design.directions import Learnt, shares
@@ -33,14 +33,18 @@ from ..design.mvg import Claim, Modes, algorithm_1, algorithm_2, claim, stated
 from ..design.precision import Allocation
 from ..errors import InvalidInput, TooLarge
 from ..matrices import second_moment
+from ..matrices.centred import centred
 from ..matrices.identity import Identity
 from ..matrices.query import MatrixQuery
 from ..privacy import Budget
 from .matrixplan import MatrixPlan, entries, product, whitened
+from .shapes import public
 
 if TYPE_CHECKING:
     from ..privacy.ledger import Ledger
     from .matrixrelease import MatrixRelease
+
+Sampler = Literal["affine", "vec"]
 
 # Coordinates of a symmetric answer with directions of its own: a matrix (m^2, this) is factored.
 MOST = 2_080
@@ -104,6 +108,39 @@ class Mvg:
         """Return what MVG claims at a budget, and what the noise truly costs."""
         return claim(self.condition(budget, delta=delta), self.noise(budget, delta=delta))
 
+    def simulate_answers(
+        self,
+        answer: ArrayLike,
+        budget: Budget,
+        *,
+        size: int = 1,
+        seed: int,
+        sampler: Sampler = "affine",
+        delta: float | None = None,
+    ) -> Floats:
+        """Return f(X) + Z as the papers have it, in doubles from a seed: (size, m, n).
+
+        For experiments on public numbers: doubles leak, and a seed is no secret. ``release`` draws
+        exact integers, and measures symmetric answers once.
+
+        Parameters
+        ----------
+        answer : shape (m, n)
+            f(X).
+        budget, delta
+            As ``condition`` has them.
+        sampler
+            "affine" (section 6.3.2), or "vec" (6.3.1), which writes the covariance out.
+        """
+        f = floats("answer", answer)
+        if f.shape != self.query.shape:
+            raise InvalidInput(f"the answer must have shape {self.query.shape}, got {f.shape}.")
+        noise = self.noise(budget, delta=delta)
+        samplers = {"affine": noise.simulate_affine, "vec": noise.simulate_vec}
+        if sampler not in samplers:
+            raise InvalidInput(f'sampler must be "affine" or "vec", got {sampler!r}.')
+        return f.reshape(noise.shape) + samplers[sampler](size, seed)
+
     def within(
         self, budget: Budget, *, delta: float | None = None, exact: bool = False
     ) -> MatrixPlan:
@@ -166,7 +203,9 @@ def mvg(
         The greatest norm of a change, and of an answer; by default the question's own. A gamma of
         one's own must be a true bound: it is refused below s2 / 2, and believed above.
     """
+    query = centred(query)
     _linear(query)
+    public(query, directions=directions, precision=precision)
     if theorem == 3 and not query.semidefinite:
         raise InvalidInput(
             "Theorem 3 is for answers that are symmetric and positive semi-definite whatever the "
@@ -206,7 +245,9 @@ def imgm(
 
     For T releases, each within ``noiseshape.design.imgm.each(budget, T)`` (Theorem 4).
     """
+    query = centred(query)
     m, n = _linear(query)
+    public(query, rows=rows, columns=columns)
     given = rows is not None or columns is not None
     first = Mode.of("the covariance of rows", np.ones(m) if rows is None else rows)
     second = Mode.of("the covariance of columns", np.ones(n) if columns is None else columns)
@@ -256,9 +297,10 @@ def learn_directions(
     """Release directions for noise: private PCA, for a share of epsilon and of delta.
 
     For a symmetric answer, a noisy one and its eigenvectors. For a data matrix, a noisy sum of
-    x x^T over its rows, and the eigenvectors of that: directions for ``mode="columns"``. Noise is
-    IMGM's, independent; eigenvalues are paid for with them, and may serve ``max_pnr`` (those of a
-    sum: divide by the number of rows for the variance of one).
+    x x^T over its rows, and the eigenvectors of that: directions for ``mode="columns"``. For any
+    other matrix, a noisy one and its right singular vectors (MVG, section 5.4.3). Noise is IMGM's,
+    independent; the spectrum is paid for with them, and may serve ``max_pnr`` (that of a sum over
+    rows: divide by their number for the variance of one).
 
     Parameters
     ----------
@@ -292,18 +334,19 @@ def learn_directions(
 def _telling(query: MatrixQuery) -> MatrixQuery:
     """Return the question whose answer tells directions."""
     if query.symmetric:
-        return query
+        return centred(query)
     if isinstance(query, Identity):
         f = query.features
         bounds = list(zip(f.low.tolist(), f.high.tolist(), strict=True))
         return second_moment(
             bounds=bounds, columns=f.names, step=f.step, count=query.n, people=query.people
         )
-    raise InvalidInput(
-        "directions are learnt for symmetric answers and for data matrices, and this one is "
-        f"neither ({query.kind}): hand in directions from public knowledge, or from a release of "
-        "your own."
-    )
+    if len(query.shape) != 2:
+        raise InvalidInput(
+            f"directions are learnt for matrices, and this answer ({query.kind}) is a vector: "
+            "hand in directions from public knowledge."
+        )
+    return query
 
 
 def sides(query: MatrixQuery) -> tuple[int, int]:
@@ -324,8 +367,8 @@ def _linear(query: MatrixQuery) -> tuple[int, int]:
     if not query.linear:
         raise InvalidInput(
             f"this answer ({query.kind}) is put together from several measurements, and MVG and "
-            "IMGM add noise to the answer itself: ask for second_moment, whose answer is the sum "
-            "of x x^T, or declare the number of rows, count=..., where it is public."
+            "IMGM add noise to the answer itself: declare the number of rows, count=..., where it "
+            "is public, or ask for second_moment, whose answer is the sum of x x^T."
         )
     return sides(query)
 

@@ -37,10 +37,12 @@ FORMAT = 1
 PLANS: Mapping[str, str] = {
     "plan": "noiseshape.release.plan:Plan",
     "matrix plan": "noiseshape.release.matrixplan:MatrixPlan",
+    "marginals plan": "noiseshape.release.marginalsplan:MarginalsPlan",
 }
 RELEASES: Mapping[str, str] = {
     "release": "noiseshape.release.release:Release",
     "matrix release": "noiseshape.release.matrixrelease:MatrixRelease",
+    "marginals release": "noiseshape.release.marginalsrelease:MarginalsRelease",
 }
 
 
@@ -164,6 +166,11 @@ class Planned(ABC):
 
         return of_plan(self)
 
+    def __rich__(self) -> Any:
+        from ..report.terminal import of_plan
+
+        return of_plan(self)
+
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a plan of this kind; refuse a file that is altered, newer, or not such a plan."""
@@ -269,6 +276,11 @@ class Released(ABC):
 
     def _repr_html_(self) -> str:
         from ..report.scraps import of_release
+
+        return of_release(self)
+
+    def __rich__(self) -> Any:
+        from ..report.terminal import of_release
 
         return of_release(self)
 

@@ -14,10 +14,9 @@ import os
 import platform
 import secrets
 import shutil
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from .._version import __version__
 from ..archive import sealed, sync, write_whole
@@ -65,7 +64,7 @@ def publish(release: Released, out: str | os.PathLike[str]) -> None:
         write_whole(partial / "provenance.json", text)
         write_whole(partial / "release.json", sealed(release.kind, FORMAT, release.to_json()))
         write_whole(partial / "report.html", _report(release))
-        for path in partial.iterdir():
+        for path in partial.rglob("*"):
             sync(path)
         sync(partial)
         if os.path.lexists(out):
@@ -115,12 +114,14 @@ def provenance(release: Released) -> dict[str, Any]:
         "when": release.when,
         "plan sha256": release.plan.digest,
         "values sha256": release.fingerprint,
-        "versions": {
-            "noiseshape": __version__,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-        },
+        "versions": {"python": platform.python_version()} | _versions(),
     }
+
+
+def _versions() -> dict[str, str]:
+    """Return the versions of what the numbers went through."""
+    through = ("numpy", "scipy", "python-flint", "duckdb")
+    return {"noiseshape": __version__} | {name: version(name) for name in through}
 
 
 def _people(people: People) -> dict[str, Any]:

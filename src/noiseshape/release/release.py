@@ -438,14 +438,24 @@ class Release(Released):
         try:
             return self.plan.strategy.asking(rows)
         except NotSpanned:
-            outside = np.abs(rows - self.plan.strategy.measurable(rows)).max(axis=0)
-            worst = np.argsort(-outside, kind="stable")[:3]
+            inside = self.plan.strategy.measurable(rows)
+            outside = np.abs(rows - inside).max(axis=0)
+            worst = np.argsort(-outside.round(9), kind="stable")[:3]
             cells = ", ".join(repr(self.plan.queries.cells[i]) for i in worst if outside[i] > 1e-9)
             raise NotSpanned(
                 "the question is not answered by what was measured: it tells apart cells that "
-                f"the measurement does not, {cells} first; measurable(question) gives the part "
-                "that is."
+                f"the measurement does not, {cells} first. Of it, {self._in_words(inside[0])} "
+                "measured; measurable(question) gives that part, to ask for instead."
             ) from None
+
+    def _in_words(self, row: Floats) -> str:
+        """Return a combination of cells as "1 x 'a' + 0.5 x 'b' was", its greatest parts."""
+        most = np.argsort(-np.abs(row).round(9), kind="stable")  # rounding must not order
+        parts = [i for i in most if abs(row[i]) > 1e-9]
+        if not parts:
+            return "nothing was"
+        said = " + ".join(f"{row[i]:.4g} x {self.plan.queries.cells[i]!r}" for i in parts[:3])
+        return said + (f" and so on over {len(parts)} cells was" if len(parts) > 3 else " was")
 
     def __repr__(self) -> str:
         paid = "unrecorded" if self.stamp is None else f"ledger entry {self.stamp.number}"

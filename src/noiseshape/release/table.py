@@ -123,6 +123,11 @@ class Table:
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         )
 
+    def __rich__(self) -> Any:
+        from ..report.terminal import table
+
+        return table(self)
+
     def _shown(self) -> dict[str, list[str]]:
         """Return the cells to print: all rows, or the first and the last with dots between."""
         if len(self) <= _SHOWN:

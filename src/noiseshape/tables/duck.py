@@ -111,6 +111,11 @@ class Duck:
         """Read rows, by column."""
         return self._run(statement, lambda found: list(found.fetchnumpy().values()))
 
+    def hold(self, statement: str) -> str:
+        """Read rows once into a table of the private connection; return what stands for it."""
+        self.rows(f"CREATE OR REPLACE TEMP TABLE held AS {statement}")
+        return "held"
+
     def _run(self, statement: str, fetch: Callable[[duckdb.DuckDBPyConnection], list[Any]]) -> Any:
         connection = self._connect()
         if self._register is not None:
@@ -167,7 +172,9 @@ def _expanded(pattern: str) -> list[str]:
         return [pattern]
     names = sorted(name for name in glob.glob(pattern, recursive=True) if Path(name).is_file())
     if not names:
-        raise InvalidInput(f"there is no file at {pattern}.")
+        raise InvalidInput(
+            f"there is no file {pattern!r}: name a Parquet or CSV file, or a pattern of many."
+        )
     return names
 
 

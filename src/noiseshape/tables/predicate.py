@@ -277,8 +277,8 @@ class _Parser:
         axis = self.resolve(name)
         if axis is None:
             near = get_close_matches(name, self.names, 1)
-            hint = f"; did you mean {near[0]}?" if near else f": there are {', '.join(self.names)}"
-            self._fail(token.at, f"no column is called {name}{hint}".rstrip("?"))
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(self.names)}"
+            self._fail(token.at, f"no column is called {name} ({hint})")
         self.next += 1
         return axis, token
 

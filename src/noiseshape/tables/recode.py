@@ -145,6 +145,8 @@ def public_rows(path: str | os.PathLike[str]) -> list[dict[str, str]]:
     try:
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
             rows = list(csv.DictReader(file, strict=True))
+    except FileNotFoundError:
+        raise InvalidInput(f"there is no public file at {os.fspath(path)}.") from None
     except (OSError, UnicodeDecodeError, csv.Error):
         raise InvalidInput(f"the public file {os.fspath(path)} cannot be read as CSV.") from None
     if not rows or any(None in row or None in row.values() for row in rows):

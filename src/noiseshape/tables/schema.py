@@ -17,6 +17,7 @@ import numpy as np
 
 from ..archive import digest
 from ..errors import InvalidInput
+from ..privacy import People
 from .domains import Booleans, Domain, Literals, Operator, categories, from_json
 from .predicate import Predicate, parse
 from .recode import Recode
@@ -179,6 +180,16 @@ class Schema:
         """Return for each column in words what becomes of values outside, and of missing ones."""
         return {name: domain.policies() for name, domain in self.columns.items()}
 
+    def words(self, people: People) -> list[str]:
+        """Return in sentences which rows are counted, and in which cell."""
+        said = [f"{name}: {policy}." for name, policy in self.policies().items()]
+        said += [f"Impossible, and left out: {text}." for text in self.impossible]
+        if people.unit != "rows":
+            said.append(
+                f"Rows without {people.unit}, and beyond {people.max_rows} of one, are left out."
+            )
+        return said
+
     @cached_property
     def digest(self) -> str:
         """A digest of everything that decides which rows are counted where."""
@@ -207,6 +218,11 @@ class Schema:
 
     def _repr_html_(self) -> str:
         from ..report.scraps import of_schema
+
+        return of_schema(self)
+
+    def __rich__(self) -> Any:
+        from ..report.terminal import of_schema
 
         return of_schema(self)
 

@@ -19,7 +19,7 @@ import numpy as np
 from ..errors import InvalidInput
 from ..privacy import People
 from .domains import Bins, Booleans, Categories, Dates, Domain, Integers
-from .layout import Layout
+from .layout import Coded, Layout
 from .predicate import Leaf, Predicate
 from .schema import Schema
 from .steps import Steps
@@ -128,9 +128,51 @@ def counting(
     return _Counting(layout, people, kinds, source, sql).statement()
 
 
+def coding(
+    coded: Coded, people: People, kinds: Mapping[str, Kind | None], source: str, sql: Dialect
+) -> str:
+    """Return the statement that gives the atom on every axis, k0, k1, ..., of each row that counts.
+
+    What it gives are rows of people: it is read inside the engine, and never from it.
+    """
+    return _Counting(coded, people, kinds, source, sql).held(source)
+
+
+def tabulating(coded: str, sets: Sequence[Sequence[int]], sizes: Sequence[int]) -> str:
+    """Return the statement that counts the cells of several marginals in one pass.
+
+    Parameters
+    ----------
+    coded
+        What stands behind FROM: rows with columns k0, k1, ..., none of them NULL.
+    sets
+        The axes of each marginal.
+    sizes
+        Atoms of each axis.
+
+    Three columns: the number of the marginal, the number of the cell in it with its last axis
+    fastest, and how many rows are there. Cells without rows are left out.
+    """
+    cells = []
+    for axes in sets:
+        cell = "CAST(0 AS BIGINT)"
+        for i in axes:
+            cell = f"({cell} * {sizes[i]} + k{i})"
+        cells.append(cell)
+    names = [f"c{number}" for number in range(len(sets))]
+    inner = ", ".join(f"{cell} AS {name}" for cell, name in zip(cells, names, strict=True))
+    # A cell is never NULL by itself: where it is, another marginal is being counted.
+    which = " ".join(f"WHEN {name} IS NOT NULL THEN {i}" for i, name in enumerate(names))
+    groups = ", ".join(f"({name})" for name in names)
+    return (
+        f"SELECT CASE {which} END AS part, coalesce({', '.join(names)}, 0) AS cell, count(*) AS n "
+        f"FROM (SELECT {inner} FROM {coded}) AS placed GROUP BY GROUPING SETS ({groups})"
+    )
+
+
 @dataclass(frozen=True)
 class _Counting:
-    layout: Layout
+    layout: Layout | Coded
     people: People
     kinds: Mapping[str, Kind | None]
     source: str
@@ -143,16 +185,21 @@ class _Counting:
         regular = self._regular()
         if regular is None:
             return careful(self.source)
-        inside = " AND ".join(regular)
-        fast = self._staged(_where(regular))
-        if not regular:
+        conditions, whole = regular
+        fast = self._staged(_where(conditions))
+        if whole:
             return fast
         # Rows with a value outside its domain, if there are any, take the careful way. Where the
         # engine knows the least and greatest values it knows that there are none.
+        inside = " AND ".join(conditions)
         return f"{fast} UNION ALL {careful(self.source, f' WHERE ({inside}) IS NOT TRUE')}"
 
     def _careful(self, source: str, where: str = "") -> str:
-        """Return the statement that reads every value by its policies."""
+        """Return the statement that reads every value by its policies, and counts."""
+        return self._grouped(self.held(source, where))
+
+    def held(self, source: str, where: str = "") -> str:
+        """Return the statement that gives atoms, and what is summed, of each row that counts."""
         schema = self.layout.schema
         columns = ", ".join(
             f"{self._value(n, d)} AS v{i}" for i, (n, d) in enumerate(schema.columns.items())
@@ -192,7 +239,7 @@ class _Counting:
                 f"md5(concat(person, '|', cells)), cells) AS nth FROM ({held}) AS known) AS ranked "
                 f"WHERE nth <= {self.people.max_rows}"
             )
-        return self._grouped(held)
+        return held
 
     def _grouped(self, rows: str, weight: str = "count(*)", summed: str = "s{0}") -> str:
         keys = [f"k{i}" for i in range(len(self.layout.axes))]
@@ -203,13 +250,14 @@ class _Counting:
         group = f" GROUP BY {', '.join(keys)}" if keys else ""
         return f"SELECT {', '.join([*keys, weight, *sums])} FROM ({rows}) AS held{group}"
 
-    def _regular(self) -> list[str] | None:
+    def _regular(self) -> tuple[list[str], bool] | None:
         """Return what lets a row be grouped as it is and coded afterwards; None where it may not.
 
-        Axes of few cells are grouped by their raw values; an axis that is only summed must hold
-        a declared value, and then has one atom.
+        And whether all other rows leave the table, so that no other way is needed for them. Axes
+        of few cells are grouped by their raw values. Of an axis that is only summed, all that
+        stays is one atom, or its declared values are.
         """
-        conditions, groups = [], 1
+        conditions, groups, whole = [], 1, True
         schema, axes = self.layout.schema, {a.column: a for a in self.layout.axes}
         for name, domain in schema.columns.items():
             kind, quoted = self.kinds[name], self.sql.name(name)
@@ -218,12 +266,18 @@ class _Counting:
                 continue
             if name not in axes and not domain.drops:
                 continue
+            native = isinstance(domain, Integers) and kind == "integer"
+            if native and (name not in axes or axes[name].count == 1):
+                conditions += self._staying(name)
+                continue
             if name in axes:
+                whole = False
                 regular = axes[name].steps.at(axes[name].steps.starts[
                     axes[name].steps.starts < domain.regular])  # fmt: skip
                 if len(set(regular.tolist())) > 1 or kind != "integer":
                     return None
-            if isinstance(domain, Integers) and kind == "integer":
+            if native:
+                assert isinstance(domain, Integers)
                 conditions.append(f"{quoted} BETWEEN {domain.low} AND {domain.high}")
             else:
                 code = self._code(name, self._value(name, domain), _EVERYTHING)
@@ -232,7 +286,30 @@ class _Counting:
             conditions.append(
                 f"NOT {self._truth(zero, lambda n: self._value(n, schema.columns[n]))}"
             )
-        return conditions if groups <= _GROUPS else None
+        return (conditions, whole) if groups <= _GROUPS else None
+
+    def _staying(self, name: str) -> list[str]:
+        """Return which of the whole numbers in a column keep their row in the table."""
+        column, domain = self.sql.name(name), self.layout.schema.columns[name]
+        assert isinstance(domain, Integers)
+        found = []
+        if domain.outside == "drop":
+            within = f"{column} BETWEEN {domain.low} AND {domain.high}"
+            found.append(within if domain.missing == "drop" else f"({within} OR {column} IS NULL)")
+        elif domain.missing == "drop":
+            found.append(f"{column} IS NOT NULL")
+        return found
+
+    def _native(self, name: str) -> str:
+        """Return what the rows that stay add to the sum of a column: nothing where NULL."""
+        column, domain = self.sql.name(name), self.layout.schema.columns[name]
+        assert isinstance(domain, Integers)
+        low, high = domain.low, domain.high
+        if domain.outside == "clamp":
+            return f"CASE WHEN {column} < {low} THEN {low} WHEN {column} > {high} THEN {high} ELSE {column} END"  # noqa: E501
+        if domain.outside == "other":
+            return f"CASE WHEN {column} BETWEEN {low} AND {high} THEN {column} END"
+        return column
 
     def _raw(self, name: str) -> bool:
         """Return whether a column is grouped by the values as they are in the file."""
@@ -246,8 +323,7 @@ class _Counting:
         raw = [axis.column for axis in self.layout.axes if self._raw(axis.column)]
         keys = [self.sql.name(name) for name in raw]
         sums = [
-            f"sum({self.sql.name(total.column)}) AS s{i}"
-            for i, total in enumerate(self.layout.sums)
+            f"sum({self._native(total.column)}) AS s{i}" for i, total in enumerate(self.layout.sums)
         ]
         group = f" GROUP BY {', '.join(keys)}" if keys else ""
         inner = (
