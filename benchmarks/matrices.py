@@ -6,8 +6,11 @@ numpy's normal draws are the floor: floats that leak, from a seed. Ratios are wi
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from time import perf_counter
+from typing import Any, TypeVar
 
 import duckdb
 import numpy as np
@@ -16,6 +19,8 @@ import noiseshape as ns
 from noiseshape.release.matrixplan import MatrixPlan
 from noiseshape.sampling import rounded_gaussian
 
+T = TypeVar("T")
+Array = np.ndarray[Any, Any]
 ROWS, COLUMNS = 10_000, 1_000
 PEOPLE, FEATURES = 10_000_000, 50
 
@@ -42,12 +47,12 @@ def noise() -> None:
     print(f"{'noise':>10} {'plan':>7} {'draw':>7} {'floor':>7} {'ratio':>6}   measure + rebuild")
     for name, make in plans.items():
         plan, made = timed(make)
-        _, drawn = timed(lambda plan=plan: rounded_gaussian(plan.strategy.sigma))
+        _, drawn = timed(partial(rounded_gaussian, plan.strategy.sigma))
         factor = L if name == "Kronecker" else None
-        _, floor = timed(lambda plan=plan, factor=factor: normals(rng, plan, factor))
+        _, floor = timed(partial(normals, rng, plan, factor))
         data = np.zeros(ROWS * COLUMNS, dtype=np.int64)
-        y, measured = timed(lambda plan=plan, data=data: plan.measured(data))
-        _, rebuilt = timed(lambda plan=plan, y=y: plan.strategy.rebuild(y))
+        y, measured = timed(partial(plan.measured, data))
+        _, rebuilt = timed(partial(plan.strategy.rebuild, y))
         print(
             f"{name:>10} {made:7.2f} {drawn:7.2f} {floor:7.2f} {drawn / floor:6.2f}   "
             f"{measured:.2f} + {rebuilt:.2f}",
@@ -56,7 +61,7 @@ def noise() -> None:
         del plan, y
 
 
-def normals(rng: np.random.Generator, plan: MatrixPlan, factor: np.ndarray | None) -> np.ndarray:
+def normals(rng: np.random.Generator, plan: MatrixPlan, factor: Array | None) -> Array:
     """Return float normals with the plan's covariance."""
     Z = rng.standard_normal((ROWS, COLUMNS))
     if factor is not None:
@@ -90,15 +95,15 @@ def moments() -> None:
     )
 
 
-def _held(path: Path) -> np.ndarray:
+def _held(path: Path) -> Array:
     """Return the rows as doubles, a column at a time: there is room for them once."""
     X = np.empty((PEOPLE, FEATURES), order="F")
     for i in range(FEATURES):
-        X[:, i] = duckdb.sql(f"SELECT x{i} FROM '{path}'").fetchnumpy()[f"x{i}"]
+        X[:, i] = duckdb.execute(f"SELECT x{i} FROM '{path}'").fetchnumpy()[f"x{i}"]
     return X
 
 
-def timed(act):  # type: ignore[no-untyped-def]
+def timed(act: Callable[[], T]) -> tuple[T, float]:
     """Return what ``act`` returns, and the seconds that it took."""
     start = perf_counter()
     result = act()

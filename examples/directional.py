@@ -6,6 +6,8 @@ Every line compares the weighted total of the variances of all entries, at epsil
 ``docs/matrices.md`` shows what this printed.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 import noiseshape as ns
@@ -13,11 +15,12 @@ from noiseshape import matrices
 
 BUDGET = ns.Budget(epsilon=1, delta=1e-9)
 NAMES = [f"x{i}" for i in range(8)]
-EQUAL = {name: (-1.0, 1.0) for name in NAMES}
+EQUAL = dict.fromkeys(NAMES, (-1.0, 1.0))
 UNEQUAL = {name: (-(2.0**i), 2.0**i) for i, name in enumerate(NAMES)}
 FEW = np.array([1.0] * 2 + [0.01] * 6)  # two columns matter
 
-QUERIES = {
+Bounds = dict[str, tuple[float, float]]
+QUERIES: dict[str, Callable[[Bounds], ns.MatrixQuery]] = {
     "sum of 8 columns": lambda bounds: matrices.sum(bounds=bounds),
     "mean, private count of about 10,000": lambda bounds: ns.mean(bounds=bounds, expected=10_000),
     "second moments, 8 x 8": lambda bounds: ns.second_moment(bounds=bounds),
@@ -39,6 +42,7 @@ def ratio(query: ns.MatrixQuery, weights: np.ndarray) -> float:
 
 
 def main() -> None:
+    """Print the table."""
     cases = {
         "equal bounds": (EQUAL, np.ones(8)),
         "bounds 1 to 128": (UNEQUAL, np.ones(8)),
