@@ -23,7 +23,8 @@ from .harness import (
     shown,
 )
 from .matrix_noise import FIXED, Setup, binary_sigma, identity_mechanisms
-from .trials import by_method, packed, pictured, summary
+from .tables import by_method, pictured, summary
+from .trials import packed
 
 NAME = "mvg-table-3"
 EPSILON = 1.0

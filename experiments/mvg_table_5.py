@@ -10,7 +10,8 @@ import numpy as np
 from . import data
 from .harness import Case, Experiment, Floats, Rows, Size, Verdict, generator, mean, printed, shown
 from .matrix_noise import FIXED, Setup, binary_sigma, identity_mechanisms, moment
-from .trials import by_method, packed, pictured, summary
+from .tables import by_method, pictured, summary
+from .trials import packed
 
 NAME = "mvg-table-5"
 EPSILON = 1.0
