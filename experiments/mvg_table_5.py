@@ -117,7 +117,9 @@ def verdict(rows: Rows) -> Verdict:
         f"{shown(f['least sigma'])} to {shown(f['greatest sigma'])} for data in [0, 1]; IMGM needs "
         f"{f['sigma, IMGM']:.1f}. Components of such noise are those of nothing. With second "
         f"moments {'. With those '.join(told)}. Printed: {known['random guess']['mean']}e-2 and "
-        f"{known['MVG, domain knowledge']['mean']}e-2.",
+        f"{known['MVG, domain knowledge']['mean']}e-2. (The exponential mechanism's databases stay "
+        "in the domain, and so keep the direction of its middle, which has much of the first "
+        "component about 0.)",
     )
 
 

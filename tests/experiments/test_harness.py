@@ -129,7 +129,7 @@ def test_a_damaged_record_is_computed_again(tmp_path):
 
 
 def test_a_script_is_known_with_what_it_computes_with(monkeypatch, tmp_path):
-    """Helpers count, whatever way they are imported; words, tables, pictures and comments do not."""
+    """Helpers count, in whatever way they are imported; words, tables and pictures do not."""
     shutil.copytree(harness.HERE, tmp_path / "e", ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(harness, "HERE", tmp_path / "e")
 
