@@ -63,9 +63,9 @@ def product(A: Integers, x: Integers) -> Integers:
     int64 where a bound on every partial sum fits; otherwise x is cut into limbs that do, and
     only the k x n sums are put together as Python integers. Many columns go through doubles
     where every partial sum is below 2^53, or in two halves of x that are so: BLAS then adds whole
-    numbers, exactly in any order, at forty times the speed. (At k = d = 1,024 numpy's int64 product takes 0.5 ms, its product of
-    Python integers 30 ms, and flint's 5 ms after a conversion of 140 ms; ``make bench`` prints
-    them.)
+    numbers, exactly in any order, at forty times the speed. (At k = d = 1,024 numpy's int64
+    product takes 0.5 ms, its product of Python integers 30 ms, and flint's 5 ms after a conversion
+    of 140 ms; ``make bench`` prints them.)
     """
     rows = _row_sum(A)
     if x.ndim == 2 and x.shape[1] > 1 and rows * magnitude(x) < _DOUBLES:
