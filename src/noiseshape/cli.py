@@ -5,6 +5,7 @@ Exit codes: 0 done; 2 the input is at fault; 3 the budget does not allow it; 1 o
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -660,6 +661,67 @@ def verify(
                 )
             typer.echo(f"{folder}: paid by entry {made.stamp.number}.")
         typer.echo(f"{file} holds together; entries: {len(book.history())}.")
+
+
+@app.command()
+def reproduce(
+    names: Annotated[list[str] | None, typer.Argument(help="Experiments to run.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Run every experiment.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="Name every experiment.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Full sizes: hours, not minutes.")] = False,
+    again: Annotated[bool, typer.Option(help="Run again what is done already.")] = False,
+    out: Annotated[
+        Path, typer.Option(help="Folder for the page, and for reproduction/ with all files.")
+    ] = Path("out"),
+) -> None:
+    """Run the papers' tables and figures, ours beside what is printed; in a checkout of the source.
+
+    Example: noiseshape reproduce ffu-table-4
+    """
+    with _plainly():
+        harness, document = _experiments()
+        known = harness.experiments_by_name()
+        chosen = [harness.named(name) for name in (known if every else names or [])]
+        if listed:
+            for name, experiment in known.items():
+                typer.echo(f"{name:22} {experiment.group}: {experiment.title}")
+            return
+        if not chosen:
+            raise InvalidInput("name experiments, or say --all; --list names them.")
+        folder = out / document.FOLDER
+        for number, experiment in enumerate(chosen, 1):
+            with progress(f"{experiment.name}, {number} of {len(chosen)}") as watch:
+                size = "full" if full else "default"
+                record = harness.run(experiment, folder, size, again=again, watch=watch)
+            verdict = experiment.verdict(record.rows)
+            typer.echo(f"{experiment.name} ({record.seconds:.0f} s): {verdict.kind}. {verdict.why}")
+        typer.echo(f"Written: {document.write(out)}, and tables and pictures in {folder}.")
+
+
+def _experiments() -> tuple[Any, Any]:
+    """Return the experiments' harness and document, which are in the source and not installed.
+
+    They need the development extra, data and peers that no user of the library should have to
+    install.
+    """
+    for root in (Path(__file__).resolve().parents[2], Path.cwd()):
+        if (root / "experiments" / "printed.json").is_file():
+            if str(root) not in sys.path:
+                sys.path.insert(0, str(root))
+            try:
+                names = ("experiments.harness", "experiments.document")
+                harness, document = (importlib.import_module(name) for name in names)
+                harness.experiments_by_name()
+            except ModuleNotFoundError as error:
+                raise InvalidInput(
+                    f"the experiments need {error.name}, of the development extra: "
+                    'pip install -e ".[dev]" in the checkout.'
+                ) from None
+            return harness, document
+    raise InvalidInput(
+        "the experiments come with Noiseshape's source and are not installed: clone it, "
+        'pip install -e ".[dev]", and run noiseshape reproduce in its folder.'
+    )
 
 
 if __name__ == "__main__":
