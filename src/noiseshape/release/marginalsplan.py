@@ -389,7 +389,7 @@ class MarginalsPlan(Planned):
                 str(content["why"]),
                 tuple(map(str, content["notes"])),
             )
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+        except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
             if isinstance(error, InvalidInput):
                 raise
             raise InvalidInput("the plan file lacks a part: make the plan anew.") from None
