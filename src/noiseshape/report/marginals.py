@@ -91,7 +91,7 @@ def _targets(plan: MarginalsPlan) -> Picture:
     """Return every query's greatest ratio of variance to target, tightest first."""
     summary = plan.summary()
     ratios = np.asarray(summary["variance / target"])
-    order = np.argsort(-ratios, kind="stable")
+    order = np.argsort(-ratios.round(7), kind="stable")
     top = order[:MOST_LINES]
     names = [str(summary["query"][i]) for i in top]
     left = width_of(names)

@@ -86,7 +86,8 @@ def curve(cost: Cost, delta: float = 1e-9) -> Picture:
 def targets(plan: Plan) -> Picture:
     """Return every answer's variance over its target, tightest query first."""
     errors = plan.errors()
-    ratios = np.asarray(errors["variance / target"])
+    # Equal ratios stay in the plan's order: a plan read from a file has other last digits.
+    ratios = np.round(np.asarray(errors["variance / target"]), 7)
     names = np.array(errors["query"])
     order = sorted(
         dict.fromkeys(errors["query"]), key=lambda name: -float(ratios[names == name].max())
@@ -234,7 +235,7 @@ def correlation(plan: Plan) -> Picture | None:
                               "label", "end"))  # fmt: skip
     drawn += _correlation_key(left + size + 22, top)
     first, second = np.triu_indices(len(chosen), 1)
-    strongest = np.argsort(-np.abs(r[first, second]), kind="stable")[:40]
+    strongest = np.argsort(-np.abs(r[first, second]).round(7), kind="stable")[:40]
     one, two = first[strongest], second[strongest]
     table = tabled(
         {
@@ -308,7 +309,7 @@ def room(plan: Plan) -> Picture | str:
             f"less than the dearest, down to {100 * float(used.min()):.2g} % of mu\u00b2: "
             "plan.extend(...) answers further questions within that."
         )
-    order = np.argsort(used, kind="stable")
+    order = np.argsort(used.round(7), kind="stable")
     best = order[: min(25, int((used < 1 - 1e-3).sum()))]
     free = asked.people.max_rows / np.sqrt(profile.max() - profile[best])
     x = Scale(0.0, float(len(used)), 62.0, WIDTH - 16)
