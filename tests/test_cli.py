@@ -102,6 +102,36 @@ def test_an_unrecorded_release_was_paid_by_none(run, book):
     assert run("ledger", "verify", "b.db", "--release", "free").exit_code == 2
 
 
+def test_a_report_of_a_plan_and_of_a_release(run, book, tmp_path):
+    ns.plan(ns.Queries(2).ask("x", np.eye(2), stderr=5)).save("plan.json")
+    done = run("plan", "plan.json", "--report", "plan.html", "--ledger", "b.db")
+    assert "To be looked at: plan.html" in done.stdout
+    assert "this plan" in (tmp_path / "plan.html").read_text()
+    released()
+    assert "To be looked at: out/report.html" in run("report", "out").stdout
+    assert run("report", "out", "--out", "r.html", "--ledger", "b.db").exit_code == 0
+    assert "The ledger allows" in (tmp_path / "r.html").read_text()
+    assert "The ledger allows" not in (tmp_path / "out" / "report.html").read_text()
+    (tmp_path / "out" / "report.html").unlink()
+    run("report", "out")
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_what_a_report_refuses(run, book):
+    ns.plan(ns.Queries(1).ask("x", [1], stderr=5)).save("plan.json")
+    released()
+    for words, sentence in (
+        (("plan", "plan.json", "--ledger", "b.db"), "--ledger is for the report"),
+        (("plan", "plan.json", "--report", "no/where.html"), "cannot be written"),
+        (("report", "out", "--ledger", "b.db"), "no part of the published folder"),
+        (("report", "out", "--out", "no/where.html"), "cannot be written"),
+        (("report", "out", "--out", "r.html", "--delta", "2"), "delta"),
+    ):
+        result = run(*words)
+        assert result.exit_code == 2, words
+        assert sentence in result.stderr
+
+
 BAD = [
     (("ledger", "show", "none.db"), "there is no ledger"),
     (("ledger", "create", "b.db", "--mu", "1"), "exists"),

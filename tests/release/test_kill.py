@@ -224,7 +224,7 @@ def test_what_is_named_is_on_the_disk_before_anything_relies_on_it(plan, tmp_pat
     named = [i for i, event in enumerate(events) if event[0] == "named"]
     assert [events[i][1] for i in named] == [
         *("b.db.runs", stamp.hash, "plan.json", "measurement.int64", "measurement.json", "kept"),
-        *("provenance.json", "release.json", "out"),
+        *("provenance.json", "release.json", "report.html", "out"),
     ]
     for i in named:
         _, name, inside, parent = events[i]

@@ -245,6 +245,16 @@ class TestResuming:
         release = plan.release([1, 2, 3, 4], ledger=ledger, out=tmp_path / "out", resume=1)
         assert ns.Release.read(tmp_path / "out").values.tolist() == release.values.tolist()
 
+    @pytest.mark.parametrize("way", ["folder", "file"])
+    def test_what_came_in_the_way_meanwhile_is_left_alone(self, plan, ledger, tmp_path, way):
+        """An empty folder, which a rename alone would replace without a word."""
+        out, source = tmp_path / "out", Recorded([1, 2, 3, 4])
+        source.read = lambda: (out.mkdir() if way == "folder" else out.touch()) or [1, 2, 3, 4]
+        with pytest.raises(ReleaseFailed, match="'publish'"):
+            plan.release(source, ledger=ledger, out=out)
+        assert not list(out.iterdir()) if way == "folder" else out.read_bytes() == b""
+        assert plan.release(source, ledger=ledger, out=tmp_path / "other", resume=1)
+
     def test_half_a_release_is_cleaned_away_and_nobody_elses(self, plan, ledger, tmp_path):
         release = plan.release([1, 2, 3, 4], ledger=ledger)
         mine, theirs = (

@@ -45,8 +45,8 @@ def test_long_tables_are_cut_in_the_middle(plan):
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.33, 1.0, 7.0])
 def test_bars_are_as_wide_as_they_say(share):
-    assert len(bar(share)) == 16
-    assert bar(share).count("█") == int(min(share, 1) * 16)
+    assert len(bar(share)) == 10
+    assert bar(share).count("█") == int(min(share, 1) * 10)
 
 
 def test_colour_on_a_terminal_and_none_in_a_pipe(book):

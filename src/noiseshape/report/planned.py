@@ -75,7 +75,7 @@ def curve(cost: Cost, delta: float = 1e-9) -> Picture:
     )
     return Picture(
         "Privacy as a curve: for each epsilon, the least delta",
-        f"The release is epsilon {number(chosen)} at delta {chance(delta)}; the table has others.",
+        f"The release is epsilon {number(chosen)} at delta {chance(delta)}.",
         "".join(drawn),
         302,
         table,

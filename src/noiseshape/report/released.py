@@ -137,7 +137,11 @@ def _numbers(mine: _Answers) -> Picture:
                           "label"))  # fmt: skip
         at += 34
     return _picture(
-        mine, drawn, at + 6, f"{len(mine.labels)} numbers.", "Each with its 95 % interval."
+        mine,
+        drawn,
+        at + 6,
+        "Written out: " + ", ".join(mine.labels) + ".",
+        "Each with its 95 % interval.",
     )
 
 

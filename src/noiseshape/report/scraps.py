@@ -75,7 +75,7 @@ def of_release(release: Released) -> str:
         return scrap(title, release.table())
     pictures: Sequence[Picture] = released.pictures(release)
     left = len(pictures) - MOST_PICTURES
-    more = [f"And {left} pictures more: release.report()."] if left > 0 else []
+    more = [f"More pictures ({left}) are in release.report()."] if left > 0 else []
     return scrap(title, *pictures[:MOST_PICTURES], *more)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..tables import Schema, Workload
 
 MOST = 40  # rows shown; a longer table shows its first and last twenty
-WIDE = 16  # characters of a bar
+WIDE = 10  # characters of a bar
 _RATIO = "variance / target"
 
 
@@ -47,7 +47,7 @@ def table(shown: Table) -> RenderableType:
         numeric = not isinstance(shown[name], tuple)
         drawn.add_column(Text(name), justify="right" if numeric else "left")
     if barred:
-        drawn.add_column("of the target", style="blue")
+        drawn.add_column("of target", min_width=WIDE, no_wrap=True)
     cut = len(rows) > MOST
     for at, row in enumerate(rows):
         if cut and MOST // 2 <= at < len(rows) - MOST // 2:
