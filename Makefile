@@ -38,6 +38,9 @@ browser:
 	  { apt-get install -qq -y chromium >/dev/null || { apt-get update -qq && apt-get install -qq -y chromium >/dev/null; }; }; } || { \
 	  echo "The tests of reports need Chromium: install it (on Debian: apt-get install chromium) and run make again."; exit 2; }
 
+reproduce: $(READY)
+	$(BIN)/noiseshape reproduce --all --out docs
+
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 

@@ -106,7 +106,7 @@ def both(source: str, asked: str, path: Path) -> tuple[Callable[[], Any], Callab
 
 def laid_out(work: ns.Workload) -> Any:
     """Return where the rows are counted; W is not compiled, which counting does not need."""
-    return ns.tables.Layout.of(work.schema, [question for _, question, _ in work._asked])
+    return ns.tables.Layout.of(work.schema, work.asks)
 
 
 def measured(source: str, asked: str, path: Path) -> tuple[float, float]:

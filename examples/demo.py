@@ -84,7 +84,7 @@ def survey(out: Path) -> None:
     out.mkdir()
     spec = specs.read(SPEC)
     work = spec.workload(SPEC.parent)
-    plan = ns.plan(work, budget=spec.ceiling())
+    plan = ns.plan(work, by="cells", budget=spec.ceiling())
     print(f"\n{work}\n{plan}")
     plan.save(out / "plan.json")
     ledger = ns.Ledger.create(

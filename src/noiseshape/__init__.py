@@ -31,6 +31,8 @@ from .privacy import Budget, Cost, Ledger, People
 from .release import (
     Answer,
     Counts,
+    MarginalsPlan,
+    MarginalsRelease,
     MatrixPlan,
     MatrixRelease,
     Measurement,
@@ -73,6 +75,8 @@ __all__ = [
     "LedgerError",
     "LedgerLocked",
     "LedgerMissing",
+    "MarginalsPlan",
+    "MarginalsRelease",
     "MatrixPlan",
     "MatrixQuery",
     "MatrixRelease",

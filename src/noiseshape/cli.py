@@ -5,6 +5,7 @@ Exit codes: 0 done; 2 the input is at fault; 3 the budget does not allow it; 1 o
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -26,6 +27,9 @@ from .errors import (
     NoiseshapeError,
     ReleaseFailed,
 )
+from .parts import planned as planned_parts
+from .parts import released as released_parts
+from .parts import total
 from .privacy import Budget, Ledger, People, epsilon
 from .release import Planned, Released
 from .release import load as loaded
@@ -140,10 +144,19 @@ def plan(
     """
     with _plainly():
         epsilon(delta, 1.0)  # a delta that is none is found before the noise is designed
-        if save is not None and save.suffix != ".json":
-            raise InvalidInput(f"{save} must end with .json, as plans do: --save plan.json.")
         if ledger is not None and report is None:
             raise InvalidInput("--ledger is for the report: name one, --report plan.html.")
+        parts = _parts(spec)
+        if parts is not None:
+            if report is not None:
+                raise InvalidInput(
+                    "a spec with matrices has several plans: --save them in a folder, and look at "
+                    "one, as noiseshape plan FOLDER/tables.json --report plan.html."
+                )
+            _show_parts(parts, save, every=every, delta=delta, as_json=as_json)
+            return
+        if save is not None and save.suffix != ".json":
+            raise InvalidInput(f"{save} must end with .json, as plans do: --save plan.json.")
         made = _planned(spec)
         if save is not None:
             made.save(save)
@@ -190,7 +203,8 @@ def release(
                 "name the ledger that pays: --ledger budget.db, which noiseshape ledger create "
                 "makes; or say --unrecorded, which the provenance will state."
             )
-        writable(out)
+        if resume is None:
+            writable(out)
         asked = None if spec.suffix == ".json" else specs.read(spec)
         rows = data or (asked.data if asked is not None else None)
         if rows is None:
@@ -198,12 +212,31 @@ def release(
         if data is None and asked is not None:
             rows = str(spec.parent / rows)
         engine = opened(rows)
+        label = vintage or (asked.vintage if asked is not None else None)
         # What cannot be read, or not be paid, is found before the noise is designed.
         if asked is not None:
-            work = asked.workload(spec.parent)
-            check_kinds(work.schema, work.people, engine.kinds())
+            if asked.queries:
+                work = asked.workload(spec.parent)
+                check_kinds(work.schema, work.people, engine.kinds())
             if ledger is not None:
-                _pays(Ledger.open(ledger), work.people, vintage or asked.vintage)
+                _pays(Ledger.open(ledger), asked.said_people(), label)
+        parts = _parts(spec)
+        if parts is not None:
+            with progress("Reading rows and adding noise"):
+                each = released_parts(
+                    parts,
+                    rows,
+                    ledger=ledger,
+                    out=out,
+                    who=who,
+                    what=what or f"{spec.name}",
+                    vintage=label,
+                    unrecorded=unrecorded,
+                    resume=resume,
+                )
+            _show_released(each, out, ledger, as_json=as_json)
+            return
+        writable(out)
         made = _planned(spec)
         with progress("Counting rows and adding noise"):
             given = run(
@@ -242,6 +275,9 @@ def check(
     with _plainly():
         asked = specs.read(spec)
         asked.ceiling()
+        if asked.matrices:
+            _check_parts(spec, asked, data, as_json=as_json)
+            return
         work = asked.workload(spec.parent)
         if data is None:
             with progress("Compiling the queries"):
@@ -284,6 +320,10 @@ def report(
     """
     with _plainly():
         epsilon(delta, 1.0)
+        inside = _inside(folder)
+        if inside:
+            _show_released(inside, folder, None, as_json=as_json)
+            return
         with progress("Reading the release"):
             given = published(folder)
         book = None if ledger is None else Ledger.open(ledger)
@@ -351,6 +391,90 @@ def _planned(path: Path) -> Planned:
             prioritise=asked.prioritise,
             progress=lambda state: watch(f"gap {state.gap:.1e}"),
         )
+
+
+def _parts(path: Path) -> dict[str, Planned] | None:
+    """Return the plans of a spec that has matrices, by name; None for any other."""
+    if path.suffix == ".json":
+        return None
+    asked = specs.read(path)
+    if not asked.matrices:
+        return None
+    with progress("Designing the noise") as watch:
+        return planned_parts(asked, path.parent, lambda state: watch(f"gap {state.gap:.1e}"))
+
+
+def _show_parts(
+    parts: dict[str, Planned], save: Path | None, *, every: bool, delta: float, as_json: bool
+) -> None:
+    """Print the plans of several parts, and keep each in a file of its own in a new folder."""
+    if save is not None:
+        try:
+            save.mkdir()
+        except OSError:
+            raise InvalidInput(
+                f"{save} cannot be made: a spec with matrices has several plans, which are kept "
+                "in a new folder; name one."
+            ) from None
+        for name, made in parts.items():
+            made.save(save / f"{name}.json")
+    together = total(parts)
+    if as_json:
+        cost = {"mu": together.mu, "rho": together.rho, "epsilon": together.epsilon(delta)}
+        facts = {name: _plan_facts(made, delta) for name, made in parts.items()}
+        typer.echo(json.dumps({"cost": cost | {"delta": delta}, "parts": facts}, indent=2))
+        return
+    for name, made in parts.items():
+        typer.echo(f"{name}:")
+        for line in _plan_lines(made, delta):
+            typer.echo(line)
+        typer.echo(f"{made.errors() if every else made.summary()}\n")
+    typer.echo(
+        f"Together: epsilon {together.epsilon(delta):.6g} at delta {delta:g}; rho "
+        f"{together.rho:.6g}; mu {together.mu:.6g}."
+    )
+    if save is not None:
+        typer.echo(f"Kept in {save}.")
+
+
+def _show_released(
+    each: dict[str, Released], out: Path, ledger: Path | None, *, as_json: bool
+) -> None:
+    """Print what was released in several parts, each in its own folder."""
+    if as_json:
+        facts = {name: _release_facts(given, out / name) for name, given in each.items()}
+        typer.echo(json.dumps({"parts": facts}, indent=2))
+        return
+    for name, given in each.items():
+        paid = "no ledger" if given.stamp is None else f"ledger entry {given.stamp.number}"
+        typer.echo(f"{name}: paid by {paid}, in {out / name}: {', '.join(_files(out / name))}.")
+        typer.echo(f"{given.table()}\n")
+    if ledger is not None:
+        typer.echo(f"Paid by {ledger}: {Ledger.open(ledger).remaining()}.")
+
+
+def _check_parts(spec: Path, asked: specs.Spec, data: str | None, *, as_json: bool) -> None:
+    """Say that a spec with matrices holds together; with data, that its columns are there."""
+    parts = planned_parts(asked, spec.parent)
+    rows = data or asked.data
+    if rows is not None:
+        for plan in parts.values():
+            plan.source(rows if data is not None else str(spec.parent / rows))
+    if as_json:
+        typer.echo(json.dumps({name: {"answers": p.count} for name, p in parts.items()}))
+        return
+    for name, plan in parts.items():
+        typer.echo(f"{name}: {plan.count:,} answers.")
+        for line in plan.words():
+            typer.echo(f"  {line.strip()}")
+
+
+def _inside(folder: Path) -> dict[str, Released]:
+    """Return the parts that were published in a folder, by name; none where it is a release."""
+    if not folder.is_dir() or (folder / "release.json").exists():
+        return {}
+    found = sorted(path.parent for path in folder.glob("*/release.json"))
+    return {path.name: published(path) for path in found}
 
 
 def _pays(book: Ledger, people: People, vintage: str | None) -> None:
@@ -536,6 +660,67 @@ def verify(
                 )
             typer.echo(f"{folder}: paid by entry {made.stamp.number}.")
         typer.echo(f"{file} holds together; entries: {len(book.history())}.")
+
+
+@app.command()
+def reproduce(
+    names: Annotated[list[str] | None, typer.Argument(help="Experiments to run.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Run every experiment.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="Name every experiment.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Full sizes: hours, not minutes.")] = False,
+    again: Annotated[bool, typer.Option(help="Run again what is done already.")] = False,
+    out: Annotated[
+        Path, typer.Option(help="Folder for the page, and for reproduction/ with all files.")
+    ] = Path("out"),
+) -> None:
+    """Run the papers' tables and figures, ours beside what is printed; in a checkout of the source.
+
+    Example: noiseshape reproduce ffu-table-4
+    """
+    with _plainly():
+        harness, document = _experiments()
+        known = harness.experiments_by_name()
+        chosen = [harness.named(name) for name in (known if every else names or [])]
+        if listed:
+            for name, experiment in known.items():
+                typer.echo(f"{name:22} {experiment.group}: {experiment.title}")
+            return
+        if not chosen:
+            raise InvalidInput("name experiments, or say --all; --list names them.")
+        folder = out / document.FOLDER
+        for number, experiment in enumerate(chosen, 1):
+            with progress(f"{experiment.name}, {number} of {len(chosen)}") as watch:
+                size = "full" if full else "default"
+                record = harness.run(experiment, folder, size, again=again, watch=watch)
+            verdict = experiment.verdict(record.rows)
+            typer.echo(f"{experiment.name} ({record.seconds:.0f} s): {verdict.kind}. {verdict.why}")
+        typer.echo(f"Written: {document.write(out)}, and tables and pictures in {folder}.")
+
+
+def _experiments() -> tuple[Any, Any]:
+    """Return the experiments' harness and document, which are in the source and not installed.
+
+    They need the development extra, data and peers that no user of the library should have to
+    install.
+    """
+    for root in (Path(__file__).resolve().parents[2], Path.cwd()):
+        if (root / "experiments" / "printed.json").is_file():
+            if str(root) not in sys.path:
+                sys.path.insert(0, str(root))
+            try:
+                names = ("experiments.harness", "experiments.document")
+                harness, document = (importlib.import_module(name) for name in names)
+                harness.experiments_by_name()
+            except ModuleNotFoundError as error:
+                raise InvalidInput(
+                    f"the experiments need {error.name}, of the development extra: "
+                    'pip install -e ".[dev]" in the checkout.'
+                ) from None
+            return harness, document
+    raise InvalidInput(
+        "the experiments come with Noiseshape's source and are not installed: clone it, "
+        'pip install -e ".[dev]", and run noiseshape reproduce in its folder.'
+    )
 
 
 if __name__ == "__main__":

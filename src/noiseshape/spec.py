@@ -17,11 +17,18 @@ import yaml
 from annotated_types import Len
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from . import matrices
 from .errors import InvalidInput, NoiseshapeError
+from .matrices import MatrixQuery
 from .privacy import Budget, People
+from .release import MatrixPlan, directional, isotropic
 from .tables import Schema, Workload, bins, booleans, categories, dates, integers, recode
 from .tables.domains import Domain, Missing, Outside
 from .tables.recode import Recode, public_rows
+
+# The part of a spec that its queries are, beside its matrices.
+TABLES = "tables"
+_MATRICES = ("sum", "mean", "second_moment", "covariance", "identity")
 
 Number = float | int
 Pair = Annotated[list[int], Len(2, 2)]
@@ -182,6 +189,86 @@ class QuerySpec(_Part):
             work.where(self.where or "", **asked)
 
 
+class MatrixSpec(_Part):
+    """One matrix of bounded columns, its target, and how its noise is shaped."""
+
+    name: str
+    sum: list[str] | None = None
+    mean: list[str] | None = None
+    second_moment: list[str] | None = None
+    covariance: list[str] | None = None
+    identity: list[str] | None = Field(None, description="The columns as they are; replace only.")
+    bounds: dict[str, Annotated[list[Number], Len(2, 2)]]
+    step: dict[str, Number] | None = Field(None, description="The grid of each column.")
+    missing: Literal["drop", "middle"] | None = None
+    count: int | None = Field(None, description="How many rows there are, if that is public.")
+    expected: int | None = Field(None, description="About how many, from public knowledge.")
+    noise: Literal["directional", "isotropic"] = "directional"
+    variance: Number | dict[str, Number] | None = None
+    stderr: Number | dict[str, Number] | None = None
+    margin: Number | dict[str, Number] | None = Field(None, description="Half-width at 95 %.")
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        _exactly_one("a matrix", {k: getattr(self, k) for k in _MATRICES})
+        _exactly_one("a matrix", {k: getattr(self, k) for k in ("variance", "stderr", "margin")})
+        for name, kinds in (("expected", ("mean", "covariance")), ("count", _MATRICES)):
+            if getattr(self, name) is not None and self._kind not in kinds:
+                raise ValueError(f"{name} goes with {' or '.join(kinds)}: leave {name} out")
+        if self.missing is not None and self._kind == "identity":
+            raise ValueError("an identity leaves no row out: leave missing out")
+        if not re.fullmatch(r"[\w][\w .-]*", self.name) or self.name == TABLES:
+            raise ValueError(
+                f"a matrix is published in a folder of its name: letters and digits, and not "
+                f"{TABLES!r}"
+            )
+        return self
+
+    @property
+    def _kind(self) -> str:
+        return next(k for k in _MATRICES if getattr(self, k) is not None)
+
+    def _each(self, what: str, given: dict[str, Number]) -> list[Number]:
+        """Return one number for each column, in order."""
+        columns = getattr(self, self._kind)
+        for name in [*columns, *given]:
+            if name not in given or name not in columns:
+                raise InvalidInput(f"{what} is one number for each column: see {name!r}.")
+        return [given[name] for name in columns]
+
+    def query(self, people: People) -> MatrixQuery:
+        """Return the question."""
+        kind = self._kind
+        columns = getattr(self, kind)
+        spare = [name for name in self.bounds if name not in columns]
+        if spare:
+            raise InvalidInput(f"bounds are of columns, and {spare[0]!r} is none of this matrix's.")
+        said: dict[str, Any] = {"columns": columns, "people": people}
+        said["bounds"] = {name: (low, high) for name, (low, high) in self.bounds.items()}
+        if self.step is not None:
+            said["step"] = self._each("step", self.step)
+        if kind == "identity":
+            return matrices.identity(**said, n=self.count)
+        if self.missing is not None:
+            said["missing"] = self.missing
+        if self.expected is not None:
+            said["expected"] = self.expected
+        made: MatrixQuery = getattr(matrices, kind)(**said, count=self.count)
+        return made
+
+    def plan(self, people: People) -> MatrixPlan:
+        """Return the plan that meets the target."""
+        shaped = isotropic if self.noise == "isotropic" else directional
+        try:
+            target: dict[str, Any] = {}
+            for kind in ("variance", "stderr", "margin"):
+                given = getattr(self, kind)
+                target[kind] = self._each(kind, given) if isinstance(given, dict) else given
+            return shaped(self.query(people), **target)
+        except NoiseshapeError as error:
+            raise type(error)(f"matrices, {self.name}: {error}") from None
+
+
 class BudgetSpec(_Part):
     """The most that may be spent: epsilon and delta, or rho, or mu."""
 
@@ -195,26 +282,47 @@ class Spec(_Part):
     """A release, said in one file."""
 
     columns: dict[str, ColumnSpec | list[int | str] | Literal["booleans"]] = Field(
-        alias="schema", description="The declared columns."
+        {}, alias="schema", description="The declared columns."
     )
     recodes: dict[str, RecodeSpec] = {}
     impossible: list[str] = Field([], description="Conditions that nobody can meet.")
     table: str | None = Field(None, description="The custodian's name of the table.")
     vintage: str | None = Field(None, description="The custodian's name of this frozen data.")
     people: PeopleSpec | None = None
-    queries: Annotated[list[QuerySpec], Len(1)]
+    queries: list[QuerySpec] = []
+    matrices: list[MatrixSpec] = Field([], description="Released beside the tables, alike.")
     budget: BudgetSpec | None = Field(None, description="A ceiling.")
     prioritise: Literal["accuracy", "privacy"] = "accuracy"
     shape: Literal["fit", "total", "hierarchy", "identity", "sm2"] = "fit"
     data: str | None = Field(None, description="Where the rows are; --data says otherwise.")
 
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if not self.queries and not self.matrices:
+            raise ValueError("the key 'queries' is missing: ask something, or add matrices")
+        if self.queries and not self.columns:
+            raise ValueError("the key 'schema' is missing: queries are about declared columns")
+        names = [matrix.name for matrix in self.matrices]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise ValueError(f"two matrices are called {twice[0]!r}: give each a name of its own")
+        return self
+
+    def named(self) -> dict[str, MatrixSpec]:
+        """Return the matrices by name."""
+        return {matrix.name: matrix for matrix in self.matrices}
+
+    def said_people(self) -> People:
+        """Return whose privacy."""
+        said = self.people
+        return People() if said is None else People(said.unit, said.max_rows, said.neighbours)
+
     def workload(self, folder: Path) -> Workload:
         """Return the schema, people and queries; files are looked for beside the spec."""
         columns = {name: _domain(name, column, folder) for name, column in self.columns.items()}
         recodes = {name: made.recode(folder) for name, made in self.recodes.items()}
-        said = self.people
-        people = People() if said is None else People(said.unit, said.max_rows, said.neighbours)
-        work = Workload(Schema(columns, recodes, self.impossible), people, table=self.table)
+        schema = Schema(columns, recodes, self.impossible)
+        work = Workload(schema, self.said_people(), table=self.table)
         for i, query in enumerate(self.queries, start=1):
             try:
                 query.ask(work, folder)
@@ -438,6 +546,7 @@ def _keys(path: list[str]) -> list[str]:
         "recodes": RecodeSpec,
         "people": PeopleSpec,
         "queries": QuerySpec,
+        "matrices": MatrixSpec,
         "budget": BudgetSpec,
     }
     model = parts.get(path[0], Spec) if path else Spec

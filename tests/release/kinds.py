@@ -35,10 +35,31 @@ def people(unit="rows"):
     return ns.plan(work.sum("age", by="sex", stderr=9).ranges("age", [(0, 1), (2, 3)], stderr=5))
 
 
+def moments():
+    query = ns.second_moment(columns=["x", "y"], bounds={"x": (0, 1), "y": (-2, 2)})
+    return ns.directional(query, stderr=3)
+
+
+def data_matrix():
+    query = ns.identity(bounds=(0, 1), columns=["x", "y"], n=3)
+    return ns.kronecker(query, columns=[[2, 1], [1, 3]], stderr=2)
+
+
+POINTS = np.array([[0.25, -1.0], [1.0, 0.5], [0.5, 2.0]])
+
+
 def frame(persons):
     """Up to two rows of each person, in other cells."""
     rows = [(p, (p + i) % 4, "FM"[p % 3 % 2]) for p in range(persons) for i in range(1 + p % 2)]
     return pd.DataFrame(rows, columns=["pid", "age", "sex"])
+
+
+def marginals(unit="rows", neighbours="add-remove"):
+    rule = ns.People(neighbours=neighbours) if unit == "rows" else ns.People(unit, 2, neighbours)
+    schema = ns.Schema({"age": ns.integers(0, 3), "sex": ["F", "M"]})
+    work = ns.Workload(schema, rule, table="people").marginal("age", "sex", stderr=4)
+    work.prefixes("age", by="sex", stderr=5).total(stderr=3)
+    return ns.plan(work, by="marginals")
 
 
 def rows(changed=()):
@@ -64,7 +85,16 @@ KINDS = {
         lambda: [6, 6, 7, 7],
     ),
     "workload": Kind(people, lambda: frame(10), lambda: frame(10)[:-1]),
+    "moments": Kind(moments, lambda: POINTS, lambda: POINTS[:2]),
+    "correlated": Kind(data_matrix, lambda: POINTS, lambda: np.vstack([POINTS[:2], [[0, 0]]])),
     "persons": Kind(lambda: people("pid"), lambda: frame(10), lambda: frame(9)),
+    "marginals": Kind(marginals, lambda: frame(10), lambda: frame(10)[:-1]),
+    "marginals of persons": Kind(lambda: marginals("pid"), lambda: frame(10), lambda: frame(9)),
+    "marginals, replaced": Kind(
+        lambda: marginals(neighbours="replace"),
+        lambda: frame(10),
+        lambda: frame(10).assign(age=lambda rows: (rows.age + (rows.index == 3)) % 4),
+    ),
     "covariance": Kind(
         lambda: ns.directional(square(), weights=[[1, 2], [2, 3]]).within(ns.Budget(mu=1)),
         rows,

@@ -16,7 +16,7 @@ from noiseshape.sampling import rounded_gaussian
 from noiseshape.strategies import Residual
 from noiseshape.strategies.contrast import Helmert, Written
 from noiseshape.strategies.lattice import Lattice
-from noiseshape.strategies.residual import Ask, everything
+from noiseshape.tables.asks import Ask, everything
 
 from .kit import REPLACE, check, check_unbiased
 

@@ -210,8 +210,8 @@ def marginals(
     groups, places = _grouped(names, asked)
     c = _targets(variance, len(asked))
     lattice, numbers = Lattice.under(groups, len(n))
-    forms = [(1 - 1 / n[g], n[g] ** -2.0) for g in groups]
-    B = in_order(products(numbers, forms, len(lattice)), places)
+    values = [expanded(1 - 1 / n[g], n[g] ** -2.0) for g in groups]
+    B = in_order(stacked(numbers, values, len(lattice)), places)
     problem = Residuals(lattice, B, c, *ways(lattice, n, neighbours, rows_may_leave))
     w = None
     if objective == "sum":
@@ -227,31 +227,29 @@ def marginals(
     return replace(made, notes=_repeated(names, groups, places, c))
 
 
-def products(
-    numbers: Sequence[Ints], forms: Sequence[tuple[Floats, Floats]], residuals: int
-) -> sparse.csr_array:
-    """Return B for queries that are products over attributes, shape (m, residuals).
+def expanded(inside: Floats, outside: Floats) -> Floats:
+    """Return what products over attributes are made of, (m, 2^k), from arrays (m, k).
 
     Parameters
     ----------
-    numbers
-        Where the subsets of each query's attributes are, as ``Lattice.under`` returns them.
-    forms
-        For each group two arrays (m_g, k_g): what an attribute of the query contributes where
-        it is in the subset (the variance of its contrast) and where it is not (the square of
-        its mean). A marginal's are ``1 - 1/n`` and ``1/n^2``.
+    inside, outside
+        What an attribute of a query contributes where it is in a subset (the variance of its
+        contrast) and where it is not (the square of its mean): of a marginal, ``1 - 1/n`` and
+        ``1/n^2``. Subsets are numbered as by ``Lattice.under``.
     """
-    columns, values, lengths = [], [], []
-    for number, (inside, outside) in zip(numbers, forms, strict=True):
-        part = np.ones((len(number), 1))
-        for i in range(inside.shape[1]):
-            part = np.concatenate([part * outside[:, i : i + 1], part * inside[:, i : i + 1]], 1)
-        columns.append(number.ravel())
-        values.append(part.ravel())
-        lengths.append(np.full(len(number), number.shape[1]))
-    ends = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
-    shape = (len(ends) - 1, residuals)
-    return sparse.csr_array((np.concatenate(values), np.concatenate(columns), ends), shape=shape)
+    part = np.ones((len(inside), 1))
+    for i in range(inside.shape[1]):
+        part = np.concatenate([part * outside[:, i : i + 1], part * inside[:, i : i + 1]], axis=1)
+    return part
+
+
+def stacked(columns: Sequence[Ints], values: Sequence[Floats], residuals: int) -> sparse.csr_array:
+    """Return B (m, residuals) from blocks of rows: where their entries are, and what they are."""
+    lengths = np.concatenate([np.full(len(part), part.shape[1]) for part in columns])
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    where = np.concatenate([part.ravel() for part in columns])
+    entries = np.concatenate([part.ravel() for part in values])
+    return sparse.csr_array((entries, where, ends), shape=(len(lengths), residuals))
 
 
 def in_order(B: sparse.csr_array, places: Sequence[Ints]) -> sparse.csr_array:

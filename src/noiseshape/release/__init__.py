@@ -1,6 +1,8 @@
 """What leaves the house: plans, releases, and what follows from them."""
 
 from ..tables import Queries, Query
+from .marginalsplan import MarginalsPlan
+from .marginalsrelease import MarginalsRelease
 from .matrixplan import MatrixPlan
 from .matrixrelease import MatrixRelease
 from .matrixvariate import Mvg, imgm, learn_directions, mvg
@@ -16,6 +18,8 @@ from .table import Table
 __all__ = [
     "Answer",
     "Counts",
+    "MarginalsPlan",
+    "MarginalsRelease",
     "MatrixPlan",
     "MatrixRelease",
     "Measurement",

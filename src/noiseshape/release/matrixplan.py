@@ -224,10 +224,10 @@ class MatrixPlan(Planned):
     def meeting(self, target: Floats) -> MatrixPlan:
         """Return the same shape scaled so that every target is met, and the tightest just so."""
         made = replace(self, target=target)
-        factor = 1 / np.sqrt(made.k)
+        factor = float(1 / np.sqrt(made.k))
         plan = made._scaled(factor, up=False)
-        while plan.k > 1:
-            factor *= 1 - 2.0**-31
+        while plan.k > 1:  # rounding the noise adds a twelfth of a unit, whatever the scale
+            factor *= (1 - 2.0**-31) / np.sqrt(plan.k)
             plan = made._scaled(factor, up=False)
         return plan
 

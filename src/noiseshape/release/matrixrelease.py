@@ -16,6 +16,15 @@ from ..strategies.exact import Integers, integers, magnitude
 from .intervals import NOISE_ONLY, critical, percent
 from .matrixplan import MatrixPlan, named
 from .planned import Released, Stamp
+from .processed import (
+    Components,
+    Processed,
+    correlation,
+    decomposed,
+    nearest_psd,
+    processed,
+    square,
+)
 from .release import INTERVAL
 from .simulation import simulate_spread
 from .table import Table
@@ -115,6 +124,25 @@ class MatrixRelease(Released):
             "high": value + width * error,
         }
         return Table(columns, note=notes)
+
+    def nearest_psd(self) -> Processed:
+        """Return the nearest positive semi-definite matrix, labelled, with its simulated spread."""
+        square(self)
+        return processed(self, nearest_psd, "nearest positive semi-definite matrix")
+
+    def symmetric(self) -> Processed:
+        """Return (M + M^T) / 2 of a square answer, labelled, with its simulated spread."""
+        square(self)
+        return processed(self, lambda M: (M + M.T) / 2, "symmetric part")
+
+    def correlation(self) -> Processed:
+        """Return correlations, from the nearest positive semi-definite matrix; labelled."""
+        square(self)
+        return processed(self, correlation, "correlations")
+
+    def components(self, k: int | None = None) -> Components:
+        """Return the ``k`` greatest eigenvalues and their directions, with simulated spreads."""
+        return decomposed(self, k)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +12,10 @@ from .._checks import Floats
 from ..errors import BudgetExceeded, InvalidInput
 from ..privacy import Budget, Cost, People
 from ..sampling import rounded_gaussian
-from ..strategies import Strategy
+from ..strategies import Residual, Strategy
 from ..strategies.exact import Integers, magnitude
+
+_TOGETHER = 1 << 18  # rows of small residuals that are drawn at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +76,70 @@ def measure(
             f"what is measured must be a Strategy, got {type(strategy).__name__}: see "
             "noiseshape.strategies, as rounded(A, workload).strategy."
         )
+    cost = _paid(strategy, allowance, people, rows_may_leave)
+    exact = strategy.apply(data)
+    noise = rounded_gaussian(strategy.sigma)
+    return Measurement(strategy, _sum(exact, noise), cost)
+
+
+def measure_tables(
+    strategy: Residual,
+    tables: Iterable[tuple[Sequence[int], Integers]],
+    allowance: Budget | Cost,
+    *,
+    people: People | None = None,
+    rows_may_leave: bool = False,
+) -> Measurement:
+    """Measure marginals that are counted one after the other, as ``measure`` measures a table.
+
+    Parameters
+    ----------
+    tables
+        Attributes, and the exact counts of their marginal: those of ``strategy.tables``, taken
+        one at a time, so that memory holds one of them and what was measured.
+
+    Formal Guarantees:
+      Those of ``measure``: the cost is that of the whole strategy, and each of its rows is drawn
+      once.
+    """
+    cost = _paid(strategy, allowance, people, rows_may_leave)
+    y: Integers = np.zeros(strategy.shape[0], dtype=np.int64)
+    for numbers, parts in _together(strategy.parts(tables)):
+        exact = np.concatenate(parts)
+        noise = rounded_gaussian(np.concatenate([strategy.scales(n) for n in numbers]))
+        total = _sum(exact, noise)
+        if total.dtype == object:
+            y = y.astype(object)
+        at = 0
+        for number in numbers:
+            begin, end = strategy.starts[number], strategy.starts[number + 1]
+            y[begin:end] = total[at : at + end - begin]
+            at += end - begin
+    return Measurement(strategy, y, cost)
+
+
+def _together(
+    parts: Iterable[tuple[int, Integers]],
+) -> Iterator[tuple[list[int], list[Integers]]]:
+    """Yield residuals by the hundred thousand rows: small ones cost more to begin than to draw."""
+    numbers: list[int] = []
+    held: list[Integers] = []
+    rows = 0
+    for number, exact in parts:
+        numbers.append(number)
+        held.append(exact)
+        rows += len(exact)
+        if rows >= _TOGETHER:
+            yield numbers, held
+            numbers, held, rows = [], [], 0
+    if numbers:
+        yield numbers, held
+
+
+def _paid(
+    strategy: Strategy, allowance: Budget | Cost, people: People | None, rows_may_leave: bool
+) -> Cost:
+    """Return what a measurement costs, or refuse one that costs more than is allowed."""
     if not isinstance(allowance, (Budget, Cost)):
         raise InvalidInput(
             f"what is allowed must be a Budget or a Cost, got {type(allowance).__name__}: "
@@ -89,9 +156,7 @@ def measure(
             f"the measurement costs mu = {cost.mu:.6g}, and {allowance.mu:.6g} is allowed: "
             f"{_remedy(cost.mu, allowance.mu)}allow more. Nothing was measured."
         )
-    exact = strategy.apply(data)
-    noise = rounded_gaussian(strategy.sigma)
-    return Measurement(strategy, _sum(exact, noise), cost)
+    return cost
 
 
 def _sum(exact: Integers, noise: Integers) -> Integers:

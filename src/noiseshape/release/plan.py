@@ -10,7 +10,7 @@ import os
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import numpy as np
 from scipy.linalg import lstsq
@@ -29,6 +29,7 @@ from ..privacy.ledger import Charge
 from ..strategies import Dense, rounded
 from ..strategies.exact import Integers
 from ..tables import Queries, Workload
+from .marginalsplan import MarginalsPlan, by_marginals
 from .measurement import measure
 from .planned import Planned, Stamp
 from .source import Counts, Source, fitting, is_source
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 Shape = Literal["fit", "total", "hierarchy", "identity", "sm2"]
 Priority = Literal["accuracy", "privacy"]
+By = Literal["auto", "cells", "marginals"]
 
 # Targets aimed at where a plan is put together of parts, so that rounding misses none.
 AIM = 1 - 1e-5
@@ -426,16 +428,59 @@ def plan_digest(content: dict[str, Any]) -> str:
     return digest(uncompressed({**content, "certificate": proof}))
 
 
+@overload
 def plan(
-    queries: Queries | Workload,
+    queries: Queries,
     *,
     shape: Shape = "fit",
+    by: By = "auto",
     budget: Budget | None = None,
     prioritise: Priority = "accuracy",
     refine: bool = False,
     gap: float = 1e-3,
     progress: Watch | None = None,
-) -> Plan:
+) -> Plan: ...
+
+
+@overload
+def plan(
+    queries: Workload,
+    *,
+    shape: Shape = "fit",
+    by: Literal["cells"],
+    budget: Budget | None = None,
+    prioritise: Priority = "accuracy",
+    refine: bool = False,
+    gap: float = 1e-3,
+    progress: Watch | None = None,
+) -> Plan: ...
+
+
+@overload
+def plan(
+    queries: Workload,
+    *,
+    shape: Shape = "fit",
+    by: By = "auto",
+    budget: Budget | None = None,
+    prioritise: Priority = "accuracy",
+    refine: bool = False,
+    gap: float = 1e-3,
+    progress: Watch | None = None,
+) -> Plan | MarginalsPlan: ...
+
+
+def plan(
+    queries: Queries | Workload,
+    *,
+    shape: Shape = "fit",
+    by: By = "auto",
+    budget: Budget | None = None,
+    prioritise: Priority = "accuracy",
+    refine: bool = False,
+    gap: float = 1e-3,
+    progress: Watch | None = None,
+) -> Plan | MarginalsPlan:
     """Design noise for queries, and round it to the integers that will be executed.
 
     Parameters
@@ -445,6 +490,10 @@ def plan(
     shape
         How the noise is shaped: "fit" meets every target at the least cost, with proof; the
         others are for comparison.
+    by
+        Of a workload: "cells" designs over all its cells at once; "marginals" in the residuals of
+        the marginals that it is about, however large the table. "auto" takes cells where there
+        are few, and says why in ``plan.why`` where it takes marginals.
     budget
         A ceiling: what the targets need is spent, and more is refused.
     prioritise
@@ -464,18 +513,26 @@ def plan(
     >>> round(made.cost.mu**2, 4), made.k <= 1
     (1.7586, True)
     """
-    if isinstance(queries, Workload):
-        queries = queries.compiled()
-    queries = _is_queries(queries)
     if budget is not None:
         _is_budget(budget)
     if shape not in ("fit", *SHAPES):
         raise InvalidInput(f"shape must be one of fit, {', '.join(SHAPES)}; got {shape!r}.")
+    if by not in ("auto", "cells", "marginals"):
+        raise InvalidInput(f"by must be auto, cells or marginals; got {by!r}.")
     if prioritise not in ("accuracy", "privacy"):
         raise InvalidInput(f'prioritise must be "accuracy" or "privacy", got {prioritise!r}.')
     if prioritise == "privacy" and budget is None:
         raise InvalidInput("prioritise='privacy' spends a budget exactly: give one.")
-    made = _designed(queries, queries.variance, shape, refine=refine, gap=gap, progress=progress)
+    made: Plan | MarginalsPlan | None = None
+    if isinstance(queries, Workload):
+        made = by_marginals(queries, shape, by, refine=refine, gap=gap)
+        if made is None:
+            queries = queries.compiled()
+    elif by == "marginals":
+        raise InvalidInput("only a Workload is planned by marginals: its columns tell which.")
+    if made is None:
+        asked = _is_queries(queries)
+        made = _designed(asked, asked.variance, shape, refine=refine, gap=gap, progress=progress)
     if budget is None:
         return made
     if prioritise == "privacy":

@@ -37,10 +37,12 @@ FORMAT = 1
 PLANS: Mapping[str, str] = {
     "plan": "noiseshape.release.plan:Plan",
     "matrix plan": "noiseshape.release.matrixplan:MatrixPlan",
+    "marginals plan": "noiseshape.release.marginalsplan:MarginalsPlan",
 }
 RELEASES: Mapping[str, str] = {
     "release": "noiseshape.release.release:Release",
     "matrix release": "noiseshape.release.matrixrelease:MatrixRelease",
+    "marginals release": "noiseshape.release.marginalsrelease:MarginalsRelease",
 }
 
 

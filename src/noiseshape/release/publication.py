@@ -64,7 +64,7 @@ def publish(release: Released, out: str | os.PathLike[str]) -> None:
         write_whole(partial / "provenance.json", text)
         write_whole(partial / "release.json", sealed(release.kind, FORMAT, release.to_json()))
         write_whole(partial / "report.html", _report(release))
-        for path in partial.iterdir():
+        for path in partial.rglob("*"):
             sync(path)
         sync(partial)
         if os.path.lexists(out):

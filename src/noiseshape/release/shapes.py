@@ -56,8 +56,10 @@ def isotropic(
     ----------
     query
         What is asked.
-    variance, stderr, margin : scalar or the answer's shape, optional
-        One target: the largest variance, standard error, or half-width of a 95 % interval.
+    variance, stderr, margin : scalar, one a column, or the answer's shape, optional
+        One target: the largest variance, standard error, or half-width of a 95 % interval. One a
+        column is that of its own entries; in a symmetric answer that of its diagonal entry, and
+        entry i, j has the geometric mean of two.
 
     Formal Guarantees:
       For a Ball no Gaussian noise of the same cost has a smaller covariance, in any direction.
@@ -96,8 +98,8 @@ def directional(
         What each entry's variance counts for, above 0: from public knowledge, never from the
         data. One a column stands for that column's entries, and in a symmetric answer for its row
         too, by their product. All 1 by default.
-    variance, stderr, margin : scalar or the answer's shape, optional
-        Targets, instead of weights.
+    variance, stderr, margin : optional
+        Targets, as :func:`isotropic` has them, instead of weights.
     directions : shape (m, m), optional
         Orthonormal, one a column, over the m features: noise is then independent along them
         (for a symmetric answer along their pairs), and its cost is a proved bound. From public
@@ -149,8 +151,8 @@ def kronecker(
     rows, columns : shape (m, m) or (m,), and (n, n) or (n,), optional
         Symmetric positive definite covariances, or the diagonals of such; the identity by default.
         From public knowledge.
-    variance, stderr, margin : scalar or the answer's shape, optional
-        Targets.
+    variance, stderr, margin : optional
+        Targets, as :func:`isotropic` has them.
     """
     _is_query(query)
     public(query, rows=rows, columns=columns)
@@ -213,14 +215,18 @@ def _targets(
 
 
 def _each(query: MatrixQuery, name: str, value: ArrayLike) -> Floats:
-    """Return one number, or one an entry, from one in the answer's shape."""
+    """Return one number, or one an entry, from one in the answer's shape or one a column."""
     array = floats(f"the {name} of a {query.kind}", value)
     if array.ndim == 0:
         return array
+    if array.shape == query.shape[-1:] and len(query.shape) == 2 and np.all(array > 0):
+        roots = np.sqrt(array)
+        both = np.outer(roots, roots) if query.symmetric else np.broadcast_to(array, query.shape)
+        return np.asarray(both[query.entries])
     if array.shape != query.shape:
         raise InvalidInput(
-            f"the {name} must be one number, or have the answer's shape {query.shape}, got "
-            f"{array.shape}."
+            f"the {name} must be one number, one for each of {query.shape[-1]} columns, or have "
+            f"the answer's shape {query.shape}; got {array.shape}."
         )
     if query.symmetric and not np.array_equal(array, array.T):
         raise InvalidInput(f"the {name} of a symmetric answer must be symmetric.")

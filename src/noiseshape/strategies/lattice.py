@@ -134,6 +134,15 @@ class Lattice:
                 return None
         return at
 
+    def subsets(self, group: Ints) -> Ints:
+        """Return the numbers of all subsets, (m, 2^k), of sets that are in here, (m, k)."""
+        found = np.zeros((len(group), 1 << group.shape[1]), dtype=np.int64)
+        for mask in range(1, found.shape[1]):
+            top = mask.bit_length() - 1
+            keys = found[:, mask ^ (1 << top)] * self.attributes + group[:, top]
+            found[:, mask] = np.searchsorted(self._keys, keys)
+        return found
+
     @cached_property
     def _keys(self) -> Ints:
         """Parent and last attribute as one number: increasing, since parents are."""

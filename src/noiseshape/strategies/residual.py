@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, reduce
@@ -27,6 +27,7 @@ from .._checks import Floats, floats, frozen
 from ..errors import InvalidInput, NotConverged, NotSpanned, TooLarge
 from ..privacy import Profile
 from ..sampling import rounded_variance
+from ..tables.asks import Ask
 from .contrast import Contrast, Helmert
 from .dense import Dense
 from .exact import Integers, difference, magnitude, nearest, shifted
@@ -52,49 +53,29 @@ MOST_DIFFERING = 8
 _KEPT = 1 << 16  # rows of a residual whose scales are kept for the next of its kind
 
 
-@dataclass(frozen=True, eq=False)
-class Ask:
-    """Questions about the marginal of some attributes.
+def forms(contrast: Contrast, W: Floats | None) -> tuple[Floats, Floats]:
+    """Return the variance of rows beyond their mean, at unit scale, and their squared mean.
 
-    Attributes
-    ----------
-    members
-        The attributes, increasing.
-    factors
-        For each of them a matrix (r_i, n_i), or None for every value by itself: the questions are
-        their product, the last fastest. Empty where ``weights`` say them.
-    weights : shape (r, n_1, n_2, ...), optional
-        Any questions: a weight for each cell of the marginal.
+    Of the rows of W (r, n), or of every value by itself; of length 1 where all are alike.
     """
-
-    members: tuple[int, ...]
-    factors: tuple[Floats | None, ...] = ()
-    weights: Floats | None = None
-
-    def shape(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """Return how many answers there are, along each axis."""
-        if self.weights is not None:
-            return (len(self.weights),)
-        return tuple(
-            sizes[i] if W is None else len(W)
-            for i, W in zip(self.members, self.factors, strict=True)
-        )
-
-    def written(self, sizes: Sequence[int]) -> Floats:
-        """Return the weights of every answer on the marginal's cells, (r, n_1, n_2, ...)."""
-        if self.weights is not None:
-            return self.weights
-        found = np.ones((1,))
-        for i, W in zip(self.members, self.factors, strict=True):
-            found = np.multiply.outer(found, np.eye(sizes[i]) if W is None else W)
-        k = len(self.members)
-        axes = [0, *(1 + 2 * i for i in range(k)), *(2 + 2 * i for i in range(k))]
-        return np.transpose(found, axes).reshape(-1, *(sizes[i] for i in self.members))
+    n = contrast.cells
+    if W is not None:
+        return contrast.forms(W), W.mean(axis=1) ** 2
+    if isinstance(contrast, Helmert):
+        return np.array([1 - 1 / n]), np.array([1 / n**2])
+    return np.diag(contrast.covariance), np.array([1 / n**2])
 
 
-def everything(members: Sequence[int]) -> Ask:
-    """Return the question for every cell of a marginal."""
-    return Ask(tuple(members), (None,) * len(members))
+def halves(weights: Floats, contrasts: Sequence[Contrast], kept: Sequence[bool]) -> Floats:
+    """Return the share of questions (r, n_1, ...) in each row of a residual, (r, rows).
+
+    At unit scale: the sum of squares is the variance.
+    """
+    part = weights
+    for contrast, inside in zip(contrasts, kept, strict=True):
+        # The axis after the questions is treated, and goes last; what is averaged goes away.
+        part = np.tensordot(part, contrast.spread, ([1], [0])) if inside else part.mean(axis=1)
+    return np.asarray(part.reshape(len(weights), -1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +180,7 @@ class Residual(Strategy):
         outer = self._outer.get(key)
         if outer is None:
             outer = outer_up(*(c.sigma for c in contrasts))
-            if len(outer) <= _KEPT:
+            if len(outer) <= _KEPT and len(self._outer) < _KEPT >> 4:
                 self._outer[key] = outer
         return outer_up(outer, self.base[number : number + 1])
 
@@ -221,6 +202,46 @@ class Residual(Strategy):
             # The axis to treat is first, and goes last.
             table = np.moveaxis(contrast.apply(table), 0, -1)
         return shifted(np.ascontiguousarray(table).reshape(-1), bits)
+
+    @cached_property
+    def tables(self) -> tuple[tuple[int, ...], ...]:
+        """The marginals that have to be counted: those that no other one holds."""
+        held = np.zeros(len(self.lattice), dtype=bool)
+        wanted = []
+        for number in range(len(self.lattice) - 1, -1, -1):  # larger sets come last
+            if not held[number]:
+                members = self.lattice.members(number)
+                wanted.append(members)
+                for subset, _ in self._subsets(members):
+                    held[subset] = True
+        return tuple(reversed(wanted))
+
+    def _subsets(self, members: Sequence[int]) -> Iterator[tuple[int, tuple[bool, ...]]]:
+        """Yield the number of every subset that is measured, and which attributes it has."""
+        for kept in itertools.product([False, True], repeat=len(members)):
+            number = self.lattice.number(list(itertools.compress(members, kept)))
+            if number is not None:
+                yield number, kept
+
+    def parts(
+        self, tables: Iterable[tuple[Sequence[int], Integers]]
+    ) -> Iterator[tuple[int, Integers]]:
+        """Yield every residual once, with its rows exactly, from marginals that hold them all.
+
+        Parameters
+        ----------
+        tables
+            Attributes, increasing, and the marginal's counts, (n_1, n_2, ...): ``self.tables``.
+        """
+        done = np.zeros(len(self.lattice), dtype=bool)
+        for members, table in tables:
+            for number, kept in self._subsets(members):
+                if not done[number]:
+                    done[number] = True
+                    away = tuple(axis for axis, inside in enumerate(kept) if not inside)
+                    yield number, self.measures(number, np.asarray(table.sum(axis=away)))
+        if not done.all():
+            raise InvalidInput(f"{int((~done).sum()):,} residuals are in none of the tables.")
 
     def apply(self, x: ArrayLike) -> Integers:
         """Return A~ x exactly, from the whole table: shape (k,)."""
@@ -536,39 +557,21 @@ class Residual(Strategy):
             parts = ((self._half(ask.weights, kept, ask), n) for n, kept in self._numbers(ask))
             found: Any = sum(self.u[n] * (half**2).sum(axis=1) for half, n in parts)
             return np.asarray(found)
-        forms = []
+        along = []
         for axis, (i, W) in enumerate(zip(ask.members, ask.factors, strict=True)):
-            inside, outside = self._forms(self.contrasts[i], W)
-            along = [-1 if a == axis else 1 for a in range(len(shape))]
-            forms.append((inside.reshape(along), outside.reshape(along)))
+            inside, outside = forms(self.contrasts[i], W)
+            sizes = [-1 if a == axis else 1 for a in range(len(shape))]
+            along.append((inside.reshape(sizes), outside.reshape(sizes)))
         total: Any = 0.0
         for number, kept in self._numbers(ask):
             part: Any = np.asarray(self.u[number])
-            for pair, within in zip(forms, kept, strict=True):
+            for pair, within in zip(along, kept, strict=True):
                 part = part * pair[0 if within else 1]
             total = total + part
         return np.broadcast_to(np.asarray(total), shape)
 
-    @staticmethod
-    def _forms(contrast: Contrast, W: Floats | None) -> tuple[Floats, Floats]:
-        """Return the variance of rows beyond their mean, at unit scale, and their squared mean."""
-        n = contrast.cells
-        if W is not None:
-            return contrast.forms(W), W.mean(axis=1) ** 2
-        if isinstance(contrast, Helmert):
-            return np.array([1 - 1 / n]), np.array([1 / n**2])
-        return np.diag(contrast.covariance), np.array([1 / n**2])
-
     def _half(self, weights: Floats, kept: Sequence[bool], ask: Ask) -> Floats:
-        """Return (r, rows of the residual): the answers' share in each row of unit scale."""
-        part = weights
-        for i, inside in zip(ask.members, kept, strict=True):
-            # The axis after the answers is treated, and goes last; what is averaged goes away.
-            if inside:
-                part = np.tensordot(part, self.contrasts[i].spread, ([1], [0]))
-            else:
-                part = part.mean(axis=1)
-        return np.asarray(part.reshape(len(weights), -1))
+        return halves(weights, [self.contrasts[i] for i in ask.members], kept)
 
     def covariances(self, one: Ask, other: Ask) -> Floats:
         """Return the covariance of the answers to two questions, (r, r'), of what is executed."""

@@ -113,6 +113,11 @@ class Duck:
         """Read rows, by column."""
         return self._run(statement, lambda found: list(found.fetchnumpy().values()))
 
+    def hold(self, statement: str) -> str:
+        """Read rows once into a table of the private connection; return what stands for it."""
+        self.rows(f"CREATE OR REPLACE TEMP TABLE held AS {statement}")
+        return "held"
+
     def _run(self, statement: str, fetch: Callable[[duckdb.DuckDBPyConnection], list[Any]]) -> Any:
         connection = self._connect()
         if self._register is not None:

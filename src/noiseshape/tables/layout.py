@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from .._checks import Floats
 from .._memory import free_memory
+from ..archive import digest
 from ..errors import InvalidInput, NotSpanned, TooLarge
 from ..privacy import Profile
 from .domains import Integers
@@ -149,13 +150,33 @@ class Atoms:
         _, index = np.unique(self.steps.values, return_index=True)
         return self.steps.starts[index]
 
+    def check(self, schema: Schema) -> None:
+        """Refuse atoms that do not number the cells of their column."""
+        starts, values = self.steps.starts, self.steps.values
+        if (
+            starts[0] != 0
+            or np.any(np.diff(starts) <= 0)
+            or starts[-1] >= schema.columns[self.column].size
+            or not np.array_equal(np.unique(values), np.arange(self.count))
+        ):
+            raise InvalidInput("the plan's cells do not fit its schema: make the plan anew.")
+
     def of(self, steps: Steps) -> NDArray[Any]:
         """Return the values of a function on the atoms; refuse one that cuts an atom."""
         starts = np.union1d(steps.starts, self.steps.starts)
         values = steps.at(self.first)
         if not np.array_equal(values[self.steps.at(starts)], steps.at(starts)):
-            raise _not_told(self.column)
+            raise not_told(self.column)
         return values
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """Columns that are told apart, each with its atoms, however many cells they make together."""
+
+    schema: Schema
+    axes: tuple[Atoms, ...]
+    sums: tuple[Sum, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -197,18 +218,7 @@ class Layout:
     @staticmethod
     def of(schema: Schema, questions: Sequence[Question]) -> Layout:
         """Return the coarsest layout in which every question can be asked."""
-        told: dict[str, list[Steps]] = {}
-        for question in questions:
-            for column, steps in question.functions():
-                told.setdefault(column, []).append(steps)
-            for column in question.over:
-                told.setdefault(column, []).append(schema.view(column).cells())
-            if question.summed is not None:
-                domain = schema.columns[question.summed]
-                apart = told.setdefault(question.summed, [])
-                # What is missing or other adds 0: where a value may, that needs no cell of its own.
-                if not (isinstance(domain, Integers) and domain.low <= 0 <= domain.high):
-                    apart.append(domain.is_regular())
+        told = told_by(schema, questions)
         for leaf in (leaf for zero in schema.zeros for leaf in leaves(zero)):
             if leaf.column in told:
                 told[leaf.column].append(leaf.steps)
@@ -356,6 +366,10 @@ class Layout:
             return found
         return self._sum_rows(question, question.summed)
 
+    def weights_of(self, question: Question) -> Floats:
+        """Return what a question weighs each cell of the grid with; broadcast where constant."""
+        return self._cells_rows(question, self.axes)
+
     def _sum_rows(self, question: Question, column: str) -> Floats:
         try:
             which = [total.column for total in self.sums].index(column)
@@ -387,7 +401,7 @@ class Layout:
         found = np.ones((1,) * (count + n))
         for i, family in enumerate(question.families):
             if family.column not in position:
-                raise _not_told(family.column)
+                raise not_told(family.column)
             at = position[family.column]
             values = np.asarray(axes[at].of(family.steps), dtype=np.float64)
             shape = [1] * (count + n)
@@ -491,15 +505,31 @@ class Layout:
         schema = Schema.from_json(content["schema"])
         axes = tuple(Atoms(c, Steps(starts, values)) for c, starts, values in content["axes"])
         for axis in axes:
-            starts, values = axis.steps.starts, axis.steps.values
-            if (
-                starts[0] != 0
-                or np.any(np.diff(starts) <= 0)
-                or starts[-1] >= schema.columns[axis.column].size
-                or not np.array_equal(np.unique(values), np.arange(axis.count))
-            ):
-                raise InvalidInput("the plan's cells do not fit its schema: make the plan anew.")
+            axis.check(schema)
         return Layout(schema, axes, tuple(Sum(c, tuple(by)) for c, by in content["sums"]))
+
+
+def told_by(schema: Schema, questions: Sequence[Question]) -> dict[str, list[Steps]]:
+    """Return what questions tell apart, by column: each function of its cells once."""
+    told: dict[str, dict[int, Steps]] = {}
+    for question in questions:
+        for column, steps in question.functions():
+            told.setdefault(column, {})[id(steps)] = steps
+        for column in question.over:
+            cells = schema.view(column).cells()
+            told.setdefault(column, {})[id(column)] = cells
+        if question.summed is not None:
+            summed = schema.columns[question.summed]
+            apart = told.setdefault(question.summed, {})
+            # What is missing or other adds 0: where a value may, that needs no cell of its own.
+            if not (isinstance(summed, Integers) and summed.low <= 0 <= summed.high):
+                apart[-1] = summed.is_regular()
+    return {column: list(each.values()) for column, each in told.items()}
+
+
+def domain(table: str | None, schema: Schema) -> str:
+    """Return a digest of a table's name and schema: equal for releases about the same cells."""
+    return digest({"table": table, "schema": schema.digest})
 
 
 def fits(answers: int, cells: int) -> None:
@@ -522,7 +552,7 @@ def _truth(predicate: Predicate, axes: Sequence[Atoms]) -> Bools:
                 shape = [1] * len(axes)
                 shape[i] = axis.count
                 return np.asarray(axis.of(predicate.steps), dtype=bool).reshape(shape)
-        raise _not_told(predicate.column)
+        raise not_told(predicate.column)
     parts = [_truth(part, axes) for part in predicate.parts]
     if predicate.how == "not":
         return ~parts[0]
@@ -532,7 +562,8 @@ def _truth(predicate: Predicate, axes: Sequence[Atoms]) -> Bools:
     return found
 
 
-def _not_told(column: str) -> NotSpanned:
+def not_told(column: str) -> NotSpanned:
+    """Return the refusal of a question that cuts a column finer than what was measured."""
     return NotSpanned(
         f"the question needs {column} in more detail than was measured: ask for it in the plan, or "
         "cut where the plan's queries cut."

@@ -14,7 +14,7 @@ from .._checks import Floats, floats, frozen
 from ..archive import digest, pack, unpack
 from ..errors import InvalidInput
 from ..privacy import People, Profile
-from .layout import Layout
+from .layout import Layout, domain
 from .targets import variances
 
 
@@ -196,7 +196,7 @@ class Queries:
     def domain(self) -> str:
         """A digest of the table's name and cells: equal for releases about the same cells."""
         if self.layout is not None:
-            return digest({"table": self.table, "schema": self.layout.schema.digest})
+            return domain(self.table, self.layout.schema)
         return digest({"table": self.table, "cells": self.cells})
 
     @property

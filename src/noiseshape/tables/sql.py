@@ -19,7 +19,7 @@ import numpy as np
 from ..errors import InvalidInput
 from ..privacy import People
 from .domains import Bins, Booleans, Categories, Dates, Domain, Integers
-from .layout import Layout
+from .layout import Coded, Layout
 from .predicate import Leaf, Predicate
 from .schema import Schema
 from .steps import Steps
@@ -128,9 +128,51 @@ def counting(
     return _Counting(layout, people, kinds, source, sql).statement()
 
 
+def coding(
+    coded: Coded, people: People, kinds: Mapping[str, Kind | None], source: str, sql: Dialect
+) -> str:
+    """Return the statement that gives the atom on every axis, k0, k1, ..., of each row that counts.
+
+    What it gives are rows of people: it is read inside the engine, and never from it.
+    """
+    return _Counting(coded, people, kinds, source, sql).held(source)
+
+
+def tabulating(coded: str, sets: Sequence[Sequence[int]], sizes: Sequence[int]) -> str:
+    """Return the statement that counts the cells of several marginals in one pass.
+
+    Parameters
+    ----------
+    coded
+        What stands behind FROM: rows with columns k0, k1, ..., none of them NULL.
+    sets
+        The axes of each marginal.
+    sizes
+        Atoms of each axis.
+
+    Three columns: the number of the marginal, the number of the cell in it with its last axis
+    fastest, and how many rows are there. Cells without rows are left out.
+    """
+    cells = []
+    for axes in sets:
+        cell = "CAST(0 AS BIGINT)"
+        for i in axes:
+            cell = f"({cell} * {sizes[i]} + k{i})"
+        cells.append(cell)
+    names = [f"c{number}" for number in range(len(sets))]
+    inner = ", ".join(f"{cell} AS {name}" for cell, name in zip(cells, names, strict=True))
+    # A cell is never NULL by itself: where it is, another marginal is being counted.
+    which = " ".join(f"WHEN {name} IS NOT NULL THEN {i}" for i, name in enumerate(names))
+    groups = ", ".join(f"({name})" for name in names)
+    return (
+        f"SELECT CASE {which} END AS part, coalesce({', '.join(names)}, 0) AS cell, count(*) AS n "
+        f"FROM (SELECT {inner} FROM {coded}) AS placed GROUP BY GROUPING SETS ({groups})"
+    )
+
+
 @dataclass(frozen=True)
 class _Counting:
-    layout: Layout
+    layout: Layout | Coded
     people: People
     kinds: Mapping[str, Kind | None]
     source: str
@@ -153,7 +195,11 @@ class _Counting:
         return f"{fast} UNION ALL {careful(self.source, f' WHERE ({inside}) IS NOT TRUE')}"
 
     def _careful(self, source: str, where: str = "") -> str:
-        """Return the statement that reads every value by its policies."""
+        """Return the statement that reads every value by its policies, and counts."""
+        return self._grouped(self.held(source, where))
+
+    def held(self, source: str, where: str = "") -> str:
+        """Return the statement that gives atoms, and what is summed, of each row that counts."""
         schema = self.layout.schema
         columns = ", ".join(
             f"{self._value(n, d)} AS v{i}" for i, (n, d) in enumerate(schema.columns.items())
@@ -193,7 +239,7 @@ class _Counting:
                 f"md5(concat(person, '|', cells)), cells) AS nth FROM ({held}) AS known) AS ranked "
                 f"WHERE nth <= {self.people.max_rows}"
             )
-        return self._grouped(held)
+        return held
 
     def _grouped(self, rows: str, weight: str = "count(*)", summed: str = "s{0}") -> str:
         keys = [f"k{i}" for i in range(len(self.layout.axes))]

@@ -38,7 +38,8 @@ def variances(name: str, rows: int, **targets: ArrayLike | None) -> Floats:
         raise InvalidInput(f"the {kind} of {name!r} must be above 0, got {target.min():g}.")
     if kind == "margin":
         target = target / HALF_WIDTH
-    return np.broadcast_to(target if kind == "variance" else target**2, (rows,)).copy()
+    # One target is kept once, however many answers have it.
+    return np.broadcast_to(target if kind == "variance" else target**2, (rows,))
 
 
 def from_cv(

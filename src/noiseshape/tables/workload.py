@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._checks import floats
+from .._checks import floats, whole
 from ..errors import InvalidInput
 from ..privacy import People
+from .asks import Products
 from .domains import Integers
 from .layout import Family, Layout, Question, fits
 from .queries import Queries
@@ -61,7 +63,8 @@ class Workload:
         if people is not None and not isinstance(people, People):
             raise InvalidInput('people must be People, such as People("patient", max_rows=2).')
         self.schema, self.people, self.table = schema, people or People(), table
-        self._asked: list[tuple[str, Question, np.ndarray[Any, Any]]] = []
+        self._asked: dict[str, tuple[Question, np.ndarray[Any, Any]]] = {}
+        self._each: dict[str, Family] = {}
 
     def total(self, *, by: Names = (), name: str = "total", **target: Any) -> Self:
         """Ask how many rows there are."""
@@ -75,6 +78,25 @@ class Workload:
             raise InvalidInput("a marginal needs columns: total() asks for their whole.")
         names = [*_names(by), *columns]
         return self._ask(name or " x ".join(names), self._question(names), target)
+
+    def all_marginals(
+        self, most: int, *, columns: Sequence[str] | None = None, least: int = 1, **target: Any
+    ) -> Self:
+        """Ask for every marginal of at least ``least`` and at most ``most`` columns together.
+
+        Of the schema's columns, or of those named. Each is a query of its own, called by its
+        columns as ``marginal`` calls it, and each has the same target.
+        """
+        names = list(self.schema.columns) if columns is None else list(_names(columns))
+        if not 1 <= whole("least", least) <= whole("most", most) <= len(names):
+            raise InvalidInput(
+                f"marginals of {least} to {most} of {len(names)} columns: say 1 <= least <= most "
+                f"<= {len(names)}."
+            )
+        for size in range(least, most + 1):
+            for chosen in combinations(names, size):
+                self.marginal(*chosen, **dict(target))
+        return self
 
     def prefixes(
         self, column: str, *, by: Names = (), name: str | None = None, **target: Any
@@ -211,7 +233,19 @@ class Workload:
         """Return the queries over the cells that they tell apart: what a plan is made of."""
         if not self._asked:
             raise InvalidInput("nothing is asked yet: add queries, such as total(stderr=10).")
-        return self.on(Layout.of(self.schema, [question for _, question, _ in self._asked]))
+        return self.on(Layout.of(self.schema, [question for question, _ in self._asked.values()]))
+
+    def products(self) -> Products:
+        """Return the queries by the marginals that they are about: no table of all is formed."""
+        if not self._asked:
+            raise InvalidInput("nothing is asked yet: add queries, such as total(stderr=10).")
+        asked = [(name, question, variance) for name, (question, variance) in self._asked.items()]
+        return Products.of(self.schema, self.people, self.table, asked)
+
+    @property
+    def asks(self) -> tuple[Question, ...]:
+        """What is asked, in order."""
+        return tuple(question for question, _ in self._asked.values())
 
     def on(self, layout: Layout) -> Queries:
         """Return the queries on a layout that tells enough apart."""
@@ -223,7 +257,7 @@ class Workload:
             selection="every row that the policies of its columns keep",
             layout=layout,
         )
-        for name, question, variance in self._asked:
+        for name, (question, variance) in self._asked.items():
             rows, labels = layout.rows(question), question.labels()
             # What is 0 whoever is counted, such as an impossible cell, is no query.
             (told,) = np.nonzero(rows.any(axis=1))
@@ -239,7 +273,7 @@ class Workload:
         return asked
 
     def _question(self, by: Sequence[str], *further: Family) -> Question:
-        families = [_each(self.schema.view(name)) for name in by] + list(further)
+        families = [self._by(name) for name in by] + list(further)
         columns = [family.column for family in families]
         twice = [f.name for f in families if columns.count(f.column) > 1]
         if twice:
@@ -255,6 +289,12 @@ class Workload:
                 "ask about fewer columns together, or in coarser bands."
             )
         return question
+
+    def _by(self, name: str) -> Family:
+        """Return each cell of a column, or label of a recode: one object, however often asked."""
+        if name not in self._each:
+            self._each[name] = _each(self.schema.view(name))
+        return self._each[name]
 
     def _ordered(self, column: str) -> View:
         view = self.schema.view(column)
@@ -296,7 +336,7 @@ class Workload:
         """Add a query, its target as variances, one for each answer."""
         if not isinstance(name, str) or not name.strip():
             raise InvalidInput("a query needs a name.")
-        if any(name == known for known, _, _ in self._asked):
+        if name in self._asked:
             raise InvalidInput(f"a query named {name!r} is asked already: give it another name.")
         unknown = set(target) - {"variance", "stderr", "margin", "cv", "reference"}
         if unknown:
@@ -310,7 +350,7 @@ class Workload:
         ):
             kinds["stderr"] = from_cv(name, kinds["cv"], reference, question.axes, question.parts())
             kinds["cv"] = None
-        self._asked.append((name, question, variances(name, question.rows, **kinds)))
+        self._asked[name] = question, variances(name, question.rows, **kinds)
         return self
 
     def listing(self) -> list[dict[str, Any]]:
@@ -322,7 +362,7 @@ class Workload:
                 "least target stderr": float(np.sqrt(variance.min())),
                 "greatest target stderr": float(np.sqrt(variance.max())),
             }
-            for name, question, variance in self._asked
+            for name, (question, variance) in self._asked.items()
         ]
 
     def _repr_html_(self) -> str:
@@ -336,7 +376,7 @@ class Workload:
         return of_workload(self)
 
     def __repr__(self) -> str:
-        answers = sum(question.rows for _, question, _ in self._asked)
+        answers = sum(question.rows for question in self.asks)
         return f"Workload({answers} answers to {len(self._asked)} queries)"
 
 
