@@ -23,7 +23,8 @@ def drawn():
 drawn()
 first = time.perf_counter()
 drawn()
-print(first - begun, time.perf_counter() - first, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(first - begun, time.perf_counter() - first, peak)
 """
 
 
