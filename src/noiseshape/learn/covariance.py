@@ -42,11 +42,9 @@ class PrivateCovariance(OfColumns):
     ----------
     covariance_ : shape (m, m)
         The positive semi-definite matrix nearest to the released one, divided by n. The released
-        one, unbiased to first order, is ``release_.answer``.
+        one, unbiased to first order, is ``release_.answer``, its errors ``release_.stderr``.
     location_ : shape (m,)
         The means, within their bounds.
-    stderr_ : shape (m, m)
-        Standard errors of the released covariance: of the noise alone, simulated from the release.
     count_, cost_, release_, n_features_in_, feature_names_in_
         How many rows (with noise), what the fit cost, the release: all of it may be published.
 
@@ -56,12 +54,10 @@ class PrivateCovariance(OfColumns):
 
     covariance_: Floats
     location_: Floats
-    stderr_: Floats
 
     def _follow(self, release: MatrixRelease) -> None:
         self.covariance_ = nearest_psd(release.answer)
         self.location_ = location(release)
-        self.stderr_ = release.stderr
 
     def errors(self) -> Table:
         """Return every entry of the released covariance with its error and interval."""

@@ -118,11 +118,6 @@ class Private(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self, data: Any, names: tuple[str, ...], bounds: Any, told: int | None = None
     ) -> Covariance:
         """Return the question about the columns of rows; how many is told, where that is public."""
-        if bounds is None:
-            raise InvalidInput(
-                "a fit needs bounds, from public knowledge: bounds=(0, 1), a pair for each "
-                "feature, or pairs by name; values are clipped to them."
-            )
         people = People(neighbours=self.neighbours)
         public = people.neighbours == "replace" and self.missing == "middle"
         return covariance(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import os
 from typing import Any
 
@@ -22,8 +21,10 @@ from ..release.table import Table
 from .estimator import Noise, OfColumns, location
 
 
-class PrivatePCA(  # type: ignore[misc]  # scikit-learn has no types
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfColumns
+class PrivatePCA(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]  # scikit-learn has no types
+    TransformerMixin,  # type: ignore[misc]
+    OfColumns,
 ):
     """Principal components of bounded columns, from one release of their covariance.
 
@@ -93,7 +94,7 @@ class PrivatePCA(  # type: ignore[misc]  # scikit-learn has no types
         wanted, m = self.n_components, plan.query.shape[0]
         if wanted is None:
             return plan
-        if isinstance(wanted, numbers.Integral):
+        if isinstance(wanted, (int, np.integer)):
             if whole("n_components", wanted) > m:
                 raise InvalidInput(f"n_components must be at most the {m} features, got {wanted}.")
         else:
@@ -117,7 +118,7 @@ class PrivatePCA(  # type: ignore[misc]  # scikit-learn has no types
         wanted = self.n_components
         if wanted is None:
             return len(shares)
-        if isinstance(wanted, numbers.Integral):
+        if isinstance(wanted, (int, np.integer)):
             return int(wanted)
         return min(len(shares), 1 + int(np.searchsorted(np.cumsum(shares), wanted)))
 

@@ -66,8 +66,6 @@ class PrivateRidge(RegressorMixin, Private):  # type: ignore[misc]  # scikit-lea
         Coefficients, in the features' own units.
     intercept_ : float
         From the released means.
-    coef_stderr_, intercept_stderr_
-        Standard errors: of the noise alone, simulated from the release.
     alpha_ : float
         The penalty that was taken.
     count_, cost_, release_, n_features_in_, feature_names_in_
@@ -80,8 +78,6 @@ class PrivateRidge(RegressorMixin, Private):  # type: ignore[misc]  # scikit-lea
 
     coef_: Floats
     intercept_: float
-    coef_stderr_: Floats
-    intercept_stderr_: float
     alpha_: float
 
     def __init__(
@@ -140,8 +136,6 @@ class PrivateRidge(RegressorMixin, Private):  # type: ignore[misc]  # scikit-lea
         self.alpha_ = simulate_norm(plan) if self.alpha == "noise" else float(self.alpha)
         found = _solved(release, release.coordinates, self.alpha_)
         self.coef_, self.intercept_ = found[:-1], float(found[-1])
-        spread = simulate_spread(release, lambda v: _solved(release, v, self.alpha_))
-        self.coef_stderr_, self.intercept_stderr_ = spread[:-1], float(spread[-1])
         return self
 
     def predict(self, X: Any) -> Floats:
@@ -151,14 +145,19 @@ class PrivateRidge(RegressorMixin, Private):  # type: ignore[misc]  # scikit-lea
         return np.asarray(X @ self.coef_ + self.intercept_)
 
     def errors(self) -> Table:
-        """Return coefficients and intercept with their standard errors."""
+        """Return coefficients and intercept with their standard errors.
+
+        Simulated from the release alone, over a thousand releases like it.
+        """
         check_is_fitted(self)
-        entries = (*self.release_.plan.query.labels[0][:-1], "intercept")
+        release = self.release_
+        spread = simulate_spread(release, lambda v: _solved(release, v, self.alpha_))
+        entries = (*release.plan.query.labels[0][:-1], "intercept")
         return Table(
             {
                 "coefficient": entries,
                 "value": np.append(self.coef_, self.intercept_),
-                "stderr": np.append(self.coef_stderr_, self.intercept_stderr_),
+                "stderr": spread,
             },
             note="of the noise only, simulated from the release; a penalty draws towards 0",
         )

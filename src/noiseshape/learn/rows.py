@@ -57,11 +57,13 @@ def rows(X: Any) -> Any:
     """Return rows as a matrix query takes them; refuse what its shape and types rule out."""
     if sparse.issparse(X):
         raise InvalidInput("sparse rows are not read: hand in X.toarray(), or a file.")
+    if is_framed(X) and not all(isinstance(name, str) for name in X.columns):
+        return X.set_axis([str(name) for name in X.columns], axis=1)  # engines know texts alone
     if is_elsewhere(X):
         return X
     if not isinstance(X, (np.ndarray, list, tuple)):
         X = np.asarray(X)
-    if np.iscomplexobj(X):
+    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
         raise InvalidInput("Complex data not supported: rows must hold real numbers.")
     made = array(X)
     if not made.shape[1]:
@@ -72,7 +74,7 @@ def rows(X: Any) -> Any:
     return made
 
 
-def names(X: Any, bounds: Bounds) -> tuple[str, ...]:
+def names(X: Any, bounds: Bounds | None) -> tuple[str, ...]:
     """Return the features' names: of a frame's columns, of the bounds, or x0, x1, ..."""
     if is_framed(X):
         return tuple(str(name) for name in X.columns)
