@@ -9,7 +9,8 @@ from benchmarks.workloads import age_pyramids
 from noiseshape.design import hierarchy
 
 from .harness import Case, Experiment, Rows, Size, Verdict, column, printed
-from .ratios import mechanisms, one_workload_picture, one_workload_table
+from .ratios import mechanisms
+from .tables import one_workload_picture, one_workload_table
 
 NAME, LABEL = "ffu-table-9", "age pyramids"
 TREE = "HM, by attribute"

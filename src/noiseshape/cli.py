@@ -497,7 +497,8 @@ def _plan_lines(made: Planned, delta: float) -> Iterator[str]:
     people, cost = made.people, made.cost
     person = "one row" if people.unit == "rows" else f"up to {people.max_rows} rows of one person"
     change = "is there or not" if people.neighbours == "add-remove" else "has other values"
-    yield f"{made.count:,} answers; privacy for whether {person} {change}."
+    answers = "1 answer" if made.count == 1 else f"{made.count:,} answers"
+    yield f"{answers}; privacy for whether {person} {change}."
     yield (
         f"Cost: epsilon {cost.epsilon(delta):.6g} at delta {delta:g}; rho {cost.rho:.6g}; "
         f"mu {cost.mu:.6g}."

@@ -26,6 +26,7 @@ DELTA = 1e-9
 KINDS: Mapping[str, str] = {
     "plan": "noiseshape.report.tables",
     "matrix plan": "noiseshape.report.matrices",
+    "marginals plan": "noiseshape.report.marginals",
 }
 PLAIN = "noiseshape.report.plain"
 
