@@ -169,7 +169,7 @@ def one_workload_table(name: str, label: str, rows: Rows) -> Rows:
 def implied(name: str, label: str, row: Row) -> float | None:
     """Return the mu^2 that a mechanism's printed ratio was taken over, if its own is the row's."""
     number = _printed(printed(name)["values"], label, row["mechanism"])
-    fitted = row["mechanism"] in (FIT, SM2)
+    fitted = row["mechanism"].startswith((FIT, SM2))
     return None if number is None or fitted else float(row["alpha"] / number)
 
 
