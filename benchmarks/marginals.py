@@ -113,8 +113,10 @@ def _product(factors: Sequence[np.ndarray]) -> np.ndarray:
 def _adult() -> None:
     schema = ns.Schema({c: ns.integers(0, n - 1, missing="drop") for c, n in ADULT.items()})
 
-    def planned() -> ns.Plan | ns.MarginalsPlan:
-        return ns.plan(ns.Workload(schema).all_marginals(3, stderr=50))
+    def planned() -> ns.MarginalsPlan:
+        made = ns.plan(ns.Workload(schema).all_marginals(3, stderr=50))
+        assert isinstance(made, ns.MarginalsPlan)
+        return made
 
     plan, seconds = _timed(planned)
     print(f"\nAdult, all marginals of up to three of 14 columns: {plan.count:,} answers to 469 "

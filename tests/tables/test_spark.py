@@ -17,7 +17,7 @@ pytestmark = pytest.mark.xdist_group("spark")
 
 
 def test_spark_counts_as_pandas_does(spark):
-    @settings(THOROUGH, max_examples=12)
+    @settings(THOROUGH, max_examples=8)
     @given(world=worlds())
     def counts(world):
         with expecting(world) as expected:

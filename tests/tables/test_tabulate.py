@@ -98,8 +98,9 @@ def test_nobody_is_counted_as_nobody():
         assert not table.any()
 
 
-def test_marginals_are_taken_again_and_say_how_far_they_are():
+def test_marginals_are_taken_again_and_say_how_far_they_are(monkeypatch):
     said = []
+    monkeypatch.setattr(tabulate, "FEW", 10)
     made = tables(rows())
     made = Tables(made.engine, made.coded, made.people, made.sets, said.append)
     counted = made.read()

@@ -14,6 +14,8 @@ from .release import Answer, Release
 from .shapes import directional, isotropic, kronecker
 from .source import Counts, Source
 from .table import Table
+from .unionplan import UnionPlan
+from .unionrelease import UnionRelease
 
 __all__ = [
     "Answer",
@@ -33,6 +35,8 @@ __all__ = [
     "Source",
     "Stamp",
     "Table",
+    "UnionPlan",
+    "UnionRelease",
     "directional",
     "imgm",
     "isotropic",

@@ -40,6 +40,7 @@ from .table import Table
 if TYPE_CHECKING:
     from ..privacy.ledger import Ledger
     from .marginalsrelease import MarginalsRelease
+    from .unionplan import UnionPlan
 
 # Targets aimed at, so that rounding of scales and of noise misses none.
 AIM = 1 - 2e-9
@@ -411,12 +412,14 @@ SELECTION = "every row that the policies of its columns keep"
 # and cells, which is what an iteration's time grows with, and by the weights that it writes out.
 # Marginals alone have their optimum either way, and are planned over cells while that is no wait.
 FEW, FEW_MARGINALS = 1024, 512
+# A union is another measurement to explain: it is taken where it costs this much less in mu.
+CHEAPER = 0.99
 WRITTEN, WRITTEN_MARGINALS = 20_000_000, 4_000_000
 
 
 def by_marginals(
     work: Workload, shape: str, by: str, *, refine: bool, gap: float
-) -> MarginalsPlan | None:
+) -> MarginalsPlan | UnionPlan | None:
     """Return the plan of a workload by marginals, or None where it is planned over its cells."""
     over_cells = shape not in ("fit", "total") or refine
     summed = any(question.summed is not None for question in work.asks)
@@ -428,6 +431,7 @@ def by_marginals(
     cells = math.prod(asked.sizes)
     answers = sum(len(named.variance) for named in asked.named)
     plain = all(named.ask.plain for named in asked.named)
+    why = "as was asked."
     if by == "auto":
         few, written = (FEW_MARGINALS, WRITTEN_MARGINALS) if plain else (FEW, WRITTEN)
         if min(cells, answers) <= few and cells * answers <= written:
@@ -437,12 +441,34 @@ def by_marginals(
             f"{len(asked.named):,} queries are about marginals"
             + (" alone, of which this is the optimum of all." if plain else ".")
         )
-    else:
-        why = "as was asked."
+    union = None
+    if by == "union" or (by == "auto" and not plain and shape == "fit"):
+        union = _union(work, gap, why)
+        if by == "union":
+            return union
     bound = None
     if not plain and cells <= FEW_MARGINALS and cells * answers <= WRITTEN_MARGINALS:
         bound = partial(_bound, work)
-    return plan_marginals(asked, shape=shape, gap=gap, why=why, bound=bound)
+    made = plan_marginals(asked, shape=shape, gap=gap, why=why, bound=bound)
+    if union is None:
+        return made
+    here, there = made.cost.mu, union.cost.mu
+    said = f"cost mu {here:.4g} in residuals, and {there:.4g} in a union with its other queries"
+    if there < CHEAPER * here:
+        return replace(union, why=f"{why[:-1]}; they {said} over their own cells.")
+    return replace(made, why=f"{why[:-1]}; they {said} over their own cells.")
+
+
+def _union(work: Workload, gap: float, why: str) -> UnionPlan | None:
+    from .unionplan import plan_union
+
+    made = plan_union(work, gap=gap, why=why)
+    if made is None and why == "as was asked.":
+        raise InvalidInput(
+            "a union is of marginals and of other queries, few enough to be designed over their "
+            "own cells: say by='marginals', or ask for both."
+        )
+    return made
 
 
 def _bound(work: Workload) -> float:

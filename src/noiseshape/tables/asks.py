@@ -287,7 +287,7 @@ class Products:
                 [
                     named.name,
                     list(named.ask.members),
-                    _packed(named.ask),
+                    packed(named.ask),
                     list(named.order),
                     [families[id(family)] for family in named.families],
                     named.numbered,
@@ -312,8 +312,8 @@ class Products:
         ]
         sizes = [axis.count for axis in axes]
         named = []
-        for name, members, packed, order, numbers, numbered, variance in content["named"]:
-            ask = _unpacked(tuple(members), packed)
+        for name, members, said, order, numbers, numbered, variance in content["named"]:
+            ask = unpacked(tuple(members), said)
             by = tuple(families[i] for i in numbers)
             rows = math.prod(ask.shape(sizes))
             target = np.float64(variance) if isinstance(variance, float) else unpack(variance)
@@ -333,7 +333,8 @@ def _doubles(values: Any) -> Floats:
     return np.asarray(values, dtype=np.float64)
 
 
-def _packed(ask: Ask) -> Any:
+def packed(ask: Ask) -> Any:
+    """Return what an ask weighs as plain JSON values; None where it is every cell."""
     if ask.weights is not None:
         return {"weights": pack(ask.weights)}
     if ask.plain:
@@ -341,12 +342,13 @@ def _packed(ask: Ask) -> Any:
     return [None if W is None else pack(W) for W in ask.factors]
 
 
-def _unpacked(members: tuple[int, ...], packed: Any) -> Ask:
-    if packed is None:
+def unpacked(members: tuple[int, ...], content: Any) -> Ask:
+    """Return the ask that ``packed`` said."""
+    if content is None:
         return everything(members)
-    if isinstance(packed, dict):
-        return Ask(members, weights=unpack(packed["weights"]))
-    return Ask(members, tuple(None if W is None else unpack(W) for W in packed))
+    if isinstance(content, dict):
+        return Ask(members, weights=unpack(content["weights"]))
+    return Ask(members, tuple(None if W is None else unpack(W) for W in content))
 
 
 def _conjunction(condition: Predicate | None) -> dict[str, list[Leaf]] | None:
