@@ -37,6 +37,7 @@ from .release import plan as designed
 from .release.publication import published, writable
 from .release.run import run
 from .release.table import Table
+from .report import of_parts
 from .tables.check import WARNING
 from .tables.check import check as looked_at
 from .tables.opening import opened
@@ -149,11 +150,11 @@ def plan(
         parts = _parts(spec)
         if parts is not None:
             if report is not None:
-                raise InvalidInput(
-                    "a spec with matrices has several plans: --save them in a folder, and look at "
-                    "one, as noiseshape plan FOLDER/tables.json --report plan.html."
-                )
+                book = None if ledger is None else Ledger.open(ledger)
+                of_parts(parts, delta=delta, ledger=book).save(report)
             _show_parts(parts, save, every=every, delta=delta, as_json=as_json)
+            if report is not None and not as_json:
+                typer.echo(f"To be looked at: {report}.")
             return
         if save is not None and save.suffix != ".json":
             raise InvalidInput(f"{save} must end with .json, as plans do: --save plan.json.")
@@ -321,11 +322,6 @@ def report(
     with _plainly():
         epsilon(delta, 1.0)
         inside = _inside(folder)
-        if inside:
-            _show_released(inside, folder, None, as_json=as_json)
-            return
-        with progress("Reading the release"):
-            given = published(folder)
         book = None if ledger is None else Ledger.open(ledger)
         if book is not None and out is None:
             raise InvalidInput(
@@ -333,6 +329,15 @@ def report(
                 "for the report, --out report.html."
             )
         page = out or folder / "report.html"
+        if inside:
+            if out is not None or not page.exists():
+                of_parts(inside, delta=delta, ledger=book).save(page)
+            _show_released(inside, folder, None, as_json=as_json)
+            if not as_json:
+                typer.echo(f"To be looked at: {page}.")
+            return
+        with progress("Reading the release"):
+            given = published(folder)
         if out is not None or not page.exists():
             given.report(page, delta=delta, ledger=book)
         if as_json:
