@@ -306,8 +306,8 @@ class MarginalsRelease(Released):
             "table": asked.table,
             "columns": asked.schema.policies(),
         }
-        if asked.schema.impossible:
-            rows["impossible, and left out"] = list(asked.schema.impossible)
+        if asked.schema.excluded:
+            rows["impossible, and left out"] = list(asked.schema.excluded)
         if asked.people.unit != "rows":
             rows["of each person"] = (
                 f"at most {asked.people.max_rows} rows of one {asked.people.unit}, chosen by a "
