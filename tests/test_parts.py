@@ -94,6 +94,19 @@ def test_a_plan_of_parts_says_each_and_all_together(run, tmp_path):
     assert "cannot be made" in run("plan", "spec.yaml", "--save", "plans").stderr
 
 
+def test_the_custodian_is_told_of_rows_and_of_parts(run):
+    shown = run("check", "spec.yaml", "--data", "rows.parquet")
+    assert shown.exit_code == 0, shown.stderr
+    assert "means: 1 answers." in shown.stdout
+    assert "200 rows." in shown.stdout
+    assert json.loads(run("check", "spec.yaml", "--json").stdout)["moments"] == {"answers": 3}
+
+
+def test_more_answers_than_can_be_printed_are_counted(run, monkeypatch):
+    monkeypatch.setattr("noiseshape.cli.PRINTED", 1)
+    assert "3 answers, in the files." in run(*RELEASE).stdout
+
+
 def test_all_parts_are_in_one_report(run, tmp_path):
     shown = run("plan", "spec.yaml", "--report", "plan.html", "--ledger", "b.db")
     assert "To be looked at: plan.html" in shown.stdout
