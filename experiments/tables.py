@@ -28,8 +28,8 @@ from .harness import (
 from .pictures import dots, lines
 
 GM, PER_QUERY, CA, SM2, FIT = "GM", "GM, noise on each query", "CA", "SM-II", "fit"
-HM, HM2 = "HM", "HM, two levels"
-ORDER = (GM, PER_QUERY, HM, HM2, CA, SM2, FIT)
+HM, HM2, HM16 = "HM", "HM, two levels", "HM, factor 16"
+ORDER = (GM, PER_QUERY, HM, HM2, HM16, CA, SM2, FIT)
 TEXT = "as described"
 # Draws that tell how one more would spread; half a unit of the last printed digit.
 ENOUGH, PRINTED_TO = 5, 0.005
@@ -69,7 +69,7 @@ def drawn_picture(name: str, rows: Rows, title: str) -> Any:
     points: Rows = []
     for reading in distinct(rows, "reading"):
         said = "measured" if reading == TEXT else reading
-        for mechanism in (GM, HM2, CA):
+        for mechanism in (GM, HM16, CA):
             for d in distinct(rows, "d"):
                 m = mean(column(rows, "ratio", d=d, mechanism=mechanism, reading=reading))
                 ends = {"low": m.mean - m.half, "high": m.mean + m.half}
@@ -86,9 +86,9 @@ def shares(name: str, rows: Rows) -> dict[str, tuple[float, float]]:
     """Return, for each mechanism, the least and greatest of measured over printed, over d."""
     known = printed(name)["values"]
     found: dict[str, tuple[float, float]] = {}
-    for mechanism in (GM, HM, HM2, CA, SM2):
+    for mechanism in (GM, HM, HM2, HM16, CA, SM2):
         each = [
-            mean(measured).mean / known[str(d)][HM if mechanism == HM2 else mechanism]
+            mean(measured).mean / known[str(d)][HM if mechanism in (HM2, HM16) else mechanism]
             for d in distinct(rows, "d")
             if str(d) in known and (measured := column(rows, "ratio", d=d, mechanism=mechanism))
         ]
@@ -138,7 +138,9 @@ def _within_one_draw(name: str, rows: Rows) -> tuple[int, int]:
 
 def _printed(known: Row, value: object, mechanism: str) -> float | None:
     """Return what is printed; both readings of HM stand beside the one that is printed."""
-    number: float | None = known.get(str(value), {}).get(HM if mechanism == HM2 else mechanism)
+    number: float | None = known.get(str(value), {}).get(
+        HM if mechanism in (HM2, HM16) else mechanism
+    )
     return number
 
 
@@ -146,14 +148,17 @@ def _printed(known: Row, value: object, mechanism: str) -> float | None:
 
 
 def one_workload_table(name: str, label: str, rows: Rows) -> Rows:
-    """Return a row a mechanism for a workload that is not drawn."""
+    """Return a row a mechanism, and reading, for a workload that is not drawn."""
     known = printed(name)["values"]
+    several = len(distinct(rows, "reading")) > 1
     return [
         {
+            **({"reading": row["reading"]} if several else {}),
             "mechanism": row["mechanism"],
             "printed": _printed(known, label, row["mechanism"].replace(", by attribute", "")),
             "measured": row["ratio"],
             "mu^2 to meet all targets": row["alpha"],
+            "reference that the printed ratio implies": implied(name, label, row),
             "gap": row.get("gap"),
             "seconds": row.get("seconds"),
         }
@@ -161,12 +166,21 @@ def one_workload_table(name: str, label: str, rows: Rows) -> Rows:
     ]
 
 
+def implied(name: str, label: str, row: Row) -> float | None:
+    """Return the mu^2 that a mechanism's printed ratio was taken over, if its own is the row's."""
+    number = _printed(printed(name)["values"], label, row["mechanism"])
+    fitted = row["mechanism"].startswith((FIT, SM2))
+    return None if number is None or fitted else float(row["alpha"] / number)
+
+
 def one_workload_picture(name: str, label: str, rows: Rows, title: str) -> Any:
     """Return measured and printed ratios as dots."""
     known = printed(name)["values"][label]
     points = [
-        {"mechanism": r["mechanism"], "ratio": r["ratio"], "by": "measured"} for r in rows
-    ] + [{"mechanism": m, "ratio": value, "by": "printed"} for m, value in known.items()]
+        {"mechanism": r["mechanism"], "ratio": r["ratio"], "by": r.get("reading", "measured")}
+        for r in rows
+    ]
+    points += [{"mechanism": m, "ratio": value, "by": "printed"} for m, value in known.items()]
     x_title = "greatest variance / target (log scale)"
     return dots(points, "ratio", "mechanism", "by", title, log_x=True, x_title=x_title)
 

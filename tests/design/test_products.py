@@ -94,6 +94,29 @@ def test_contrasts_of_its_own_cost_less_than_helmerts():
     assert design.made.alpha < 0.75 * solved(problem).alpha
 
 
+@pytest.mark.parametrize(
+    ("sizes", "asks", "variance"),
+    [
+        ((12,), [Ask((0,), (up_to(12),))], [np.ones(1)]),
+        ((12, 3), [Ask((0, 1), (up_to(12), None))], [np.ones(1)]),
+        ((6, 5), [Ask((0, 1), (up_to(6), up_to(5)))], [np.ones(1)]),
+        ((10, 3), [Ask((0, 1), (up_to(10), None)), everything((1,))],
+         [np.linspace(1, 5, 30), np.full(1, 2.0)]),
+    ],
+)  # fmt: skip
+def test_products_of_fitted_attributes_are_the_optimum_of_all_where_that_is_a_product(
+    sizes, asks, variance
+):
+    """An attribute that is always asked about is measured whole, and costs what fit costs."""
+    design = products(sizes, asks, variance)
+    assert design.contrasts[0].whole
+    dense = fit(*written_out(sizes, asks, variance))
+    assert design.made.alpha == pytest.approx(dense.alpha, rel=6e-3)
+    strategy = executed(design, asks)
+    _, c = written_out(sizes, asks, variance)
+    assert (strategy.variance / c).max() == pytest.approx(1, rel=1e-6)
+
+
 def test_an_attribute_with_structure_keeps_it_beside_one_of_equal_size():
     """Prefixes of one attribute, cells of another of as many values: each its own contrasts."""
     asks = [Ask((0,), (up_to(6),)), everything((1,))]

@@ -283,3 +283,15 @@ def test_rows_are_in_no_plan_and_no_release(tmp_path):
     with pytest.raises(ns.InvalidInput, match="hand in the rows"):
         again.release(unrecorded=True)
     assert again.release(X, unrecorded=True).answer.shape == (2, 2)
+
+
+def test_one_row_of_a_gram_matrix_goes_from_one_end_to_the_other():
+    """All rows alike, and one of them turned round: every inner product with it changes sign."""
+    X = np.tile([3.0, 4.0], (5, 1))
+    Y = X.copy()
+    Y[2] = -Y[2]
+    query = ns.gram(clip=5.0, n=5)
+    D = (read(query, X) - read(query, Y)).astype(float)
+    paid = Diagonal(np.full(query.size, 64.0), query.changes).cost(query.people).mu_squared
+    # The row's own square stays; the bound allows it to go from 0 to its greatest.
+    assert 0.9 * 16 / 17 * float(paid) < (D**2).sum() / 64**2 <= float(paid)

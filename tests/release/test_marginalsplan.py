@@ -226,6 +226,8 @@ def test_there_is_no_slack_and_it_says_so():
     plan = ns.plan(ns.Workload(SCHEMA).marginal("age", stderr=3), by="marginals")
     with pytest.raises(InvalidInput, match="no slack: a person costs the same"):
         plan.slack()
+    with pytest.raises(InvalidInput, match="does not tell slack cell by cell"):
+        ns.plan(ns.Workload(SCHEMA).prefixes("age", stderr=3), by="marginals").slack()
     with pytest.raises(InvalidInput, match="plan all queries together"):
         plan.extend(mixed())
 

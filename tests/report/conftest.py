@@ -77,6 +77,17 @@ def marginals():
 
 
 @pytest.fixture(scope="session")
+def union():
+    """Marginals and a query that is none, planned as a union: a kind without pages of its own."""
+    import pyarrow as pa
+
+    schema = ns.Schema({n: ns.integers(0, 4, outside="clamp", missing="drop") for n in "abcde"})
+    work = ns.Workload(schema).all_marginals(2, stderr=12).where("a >= 3 or b < 2", stderr=3)
+    rows = pa.table({n: [(i * (k + 1)) % 5 for i in range(400)] for k, n in enumerate("abcde")})
+    return ns.plan(work, by="union").release(rows, unrecorded=True)
+
+
+@pytest.fixture(scope="session")
 def browser():
     from playwright.sync_api import sync_playwright
 

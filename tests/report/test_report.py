@@ -219,6 +219,14 @@ class TestMarginals:
         assert f"plain: on each answer by itself {number(alone)} " in said
 
 
+def test_kinds_without_pages_of_their_own_are_drawn_by_queries(union):
+    report = union.report()
+    assert report.html.count("<figure>") == len(set(union.table()["query"])) + 2
+    assert "Every query against its target" in report.html
+    assert "Plan of" in union.plan._repr_html_()
+    assert "Release of" in union._repr_html_()
+
+
 class TestNotebooks:
     """What notebooks show, and that it holds together as HTML of its own."""
 

@@ -237,7 +237,12 @@ class MarginalsPlan(Planned):
         return plan
 
     def slack(self) -> Floats:
-        """Refuse: a person costs the same in every cell, so that nothing more is free."""
+        """Refuse: marginals cost a person the same in every cell, so that nothing more is free."""
+        if not self.strategy.steady:
+            raise InvalidInput(
+                "a plan by marginals does not tell slack cell by cell: plan by='union' or "
+                "by='cells' to use it."
+            )
         raise InvalidInput(
             "this plan has no slack: a person costs the same in whatever cell, and nothing more "
             "can be answered for free; ask for it in the same plan."
@@ -296,8 +301,9 @@ class MarginalsPlan(Planned):
         """Rebuild public numbers with every kind of contrast; Helmert's cannot fail."""
         for i, contrast in enumerate(self.strategy.contrasts):
             if not isinstance(contrast, Helmert):
-                lattice = Lattice.of([(0,)], 1)
-                alone = Residual.of([contrast], lattice, np.ones(2), [self._alone(i)])
+                lattice = Lattice.of([() if contrast.whole else (0,)], 1)
+                ones = np.ones(len(lattice))
+                alone = Residual.of([contrast], lattice, ones, [self._alone(i)])
                 x = [(j % 2) << 62 for j in range(contrast.cells)]
                 alone.rebuild(alone.apply(x))
 
@@ -309,6 +315,8 @@ class MarginalsPlan(Planned):
             if named.ask.weights is None and attribute in named.ask.members
         ]
         n = self.asked.sizes[attribute]
+        if not factors:
+            return Ask((0,), (np.ones((1, n)),))
         distinct = {id(W): W for W in factors}
         rows = [np.eye(n) if W is None else W for W in distinct.values()]
         return Ask((0,), (np.vstack(rows),))
@@ -377,7 +385,10 @@ class MarginalsPlan(Planned):
             asked = Products.from_json(content["asked"])
             contrasts = _contrasts(content["contrasts"], asked.sizes)
             asks = tuple(named.ask for named in asked.named)
-            lattice = Lattice.of([ask.members for ask in asks], len(asked.sizes))
+            whole = {i for i, contrast in enumerate(contrasts) if contrast.whole}
+            lattice = Lattice.of(
+                [[i for i in ask.members if i not in whole] for ask in asks], len(asked.sizes)
+            )
             base, bits = unpack(content["base"]), unpack(content["bits"])
             if base.shape != (len(lattice),) or bits.shape != base.shape:
                 raise InvalidInput("the plan's scales do not fit its marginals: make it anew.")
@@ -615,7 +626,8 @@ def _written(contrast: Contrast) -> Any:
     """Return a contrast as JSON values: Helmert's by its size."""
     if isinstance(contrast, Helmert):
         return contrast.n
-    return {"rows": pack(contrast.written()), "sigma": pack(contrast.sigma)}
+    rows, sigma = pack(contrast.written()), pack(contrast.sigma)
+    return {"rows": rows, "sigma": sigma, "whole": contrast.whole}
 
 
 def _contrasts(content: Sequence[Any], sizes: Sequence[int]) -> tuple[Contrast, ...]:
@@ -625,7 +637,8 @@ def _contrasts(content: Sequence[Any], sizes: Sequence[int]) -> tuple[Contrast, 
         if isinstance(said, int):
             found.append(known.setdefault(said, Helmert(said)))
         else:
-            found.append(Written(unpack(said["rows"]), unpack(said["sigma"])))
+            whole = bool(said["whole"])
+            found.append(Written(unpack(said["rows"]), unpack(said["sigma"]), whole=whole))
         if found[-1].cells != size:
             raise InvalidInput("the plan's contrasts do not fit its schema: make the plan anew.")
     return tuple(found)

@@ -11,13 +11,12 @@ from ..release.intervals import NOISE_ONLY
 from ..release.marginalsplan import MarginalsPlan
 from ..release.marginalsrelease import MarginalsRelease
 from ..strategies.contrast import Helmert
-from . import released, words
+from . import planned, released, words
 from .page import Section, listed, pairs, said, shown
 from .picture import Picture, html_table, tabled
-from .svg import WIDTH, Scale, across, bar, dot, line, number, short, text, width_of
+from .svg import WIDTH, Scale, across, bar, number, short, text, width_of
 from .tables import FEW_ROWS, MOST_BYTES, MOST_ROWS
 
-MOST_LINES = 40
 MOST_PICTURES = 24
 MOST_LISTED = 200  # queries, and sentences about columns, that are written out
 MOST_DRAWN = 20_000  # answers of a query that is drawn
@@ -40,7 +39,7 @@ def sections(plan: MarginalsPlan, delta: float, *, compare: bool) -> list[Sectio
     """Return errors, where the privacy goes, plain noise at the same privacy, and the proof."""
     proof = "" if plan.certificate is None else words.proof(plan.certificate)
     return [
-        Section("targets", "How accurate every answer is", shown(_targets(plan))),
+        Section("targets", "How accurate every answer is", shown(planned.queries(plan))),
         Section("noise", "How the noise is shaped", shown(_residuals(plan)) + _made(plan)),
         Section(
             "room",
@@ -85,46 +84,6 @@ def pictured(release: MarginalsRelease, name: str) -> Picture:
     labels = tuple(str(cell) for cell in table["cell"])
     value, stderr = (np.asarray(table[column]) for column in ("value", "stderr"))
     return released.of_answers(name, labels, value, stderr)
-
-
-def _targets(plan: MarginalsPlan) -> Picture:
-    """Return every query's greatest ratio of variance to target, tightest first."""
-    summary = plan.summary()
-    ratios = np.asarray(summary["variance / target"])
-    order = np.argsort(-ratios, kind="stable")
-    top = order[:MOST_LINES]
-    names = [str(summary["query"][i]) for i in top]
-    left = width_of(names)
-    x = Scale(min(float(ratios.min()) / 1.1, 0.9), max(float(ratios.max()) * 1.15, 1.15), left,
-              WIDTH - 70, log=True)  # fmt: skip
-    bottom = 30.0 + 24 * len(top)
-    drawn = [
-        across(x, 30.0, bottom, "variance, as a multiple of its target (log scale)"),
-        line(x(1), 22, x(1), bottom, "target"),
-        text(x(1), 18, "target", "strong", "middle"),
-    ]
-    for k, i in enumerate(top):
-        at = 30.0 + 24 * (k + 0.5)
-        ratio = float(ratios[i])
-        missed = ratio > 1 + 1e-9
-        drawn.append(dot(x(ratio), at, 4.5, "bad" if missed else "point",
-                         f"{names[k]}: {number(ratio)}"))  # fmt: skip
-        drawn.append(text(left - 8, at + 4, short(names[k], left), "label", "end"))
-        drawn.append(text(WIDTH - 62, at + 4, number(ratio), "value"))
-    some = f" The tightest {len(top)} are drawn." if len(top) < len(order) else ""
-    table = tabled(
-        {name: [summary[name][i] for i in order[:MOST_ROWS]] for name in summary.columns},
-        note=summary.note,
-    )
-    return Picture(
-        "Every query against its target, tightest first",
-        f"{len(order):,} queries; the worst has {number(float(ratios.max()))} times its target "
-        f"variance.{some}",
-        "".join(drawn),
-        bottom + 42,
-        table,
-        "The dot is the worst answer of a query. Left of the line is better than asked." + some,
-    )
 
 
 def _residuals(plan: MarginalsPlan) -> Picture | None:

@@ -129,7 +129,7 @@ def of_schema(schema: Schema) -> str:
                 }
             )
         )
-    parts += [f"Impossible: {text}" for text in schema.impossible]
+    parts += [f"Impossible: {text}" for text in schema.excluded]
     return scrap(f"Schema of {schema.cells:,} cells", *parts)
 
 
