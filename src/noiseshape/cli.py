@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -189,13 +189,17 @@ def release(
     resume: Annotated[
         int | None, typer.Option(help="Ledger entry of an interrupted run to continue.")
     ] = None,
+    engine: Annotated[str, typer.Option(help="What counts the rows: duckdb or spark.")] = "duckdb",
+    master: Annotated[
+        str | None, typer.Option(help="Where Spark runs, such as local[2]; all cores by default.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Debit the ledger, count the rows, add exact noise, and publish a folder.
 
     Example: noiseshape release spec.yaml --data census.parquet --out published --ledger budget.db
     """
-    with _plainly():
+    with _plainly(), ExitStack() as held:
         if out is None:
             raise InvalidInput("name a new folder to publish in: --out published.")
         if ledger is None and not unrecorded:
@@ -211,13 +215,13 @@ def release(
             raise InvalidInput("name the rows: --data census.parquet, or data: in the spec.")
         if data is None and asked is not None:
             rows = str(spec.parent / rows)
-        engine = opened(rows)
+        given_as = held.enter_context(_counted_by(engine, rows, master))
         label = vintage or (asked.vintage if asked is not None else None)
         # What cannot be read, or not be paid, is found before the noise is designed.
         if asked is not None:
             if asked.queries:
                 work = asked.workload(spec.parent)
-                check_kinds(work.schema, work.people, engine.kinds())
+                check_kinds(work.schema, work.people, opened(given_as).kinds())
             if ledger is not None:
                 _pays(Ledger.open(ledger), asked.said_people(), label)
         parts = _parts(spec)
@@ -225,7 +229,7 @@ def release(
             with progress("Reading rows and adding noise"):
                 each = released_parts(
                     parts,
-                    rows,
+                    given_as,
                     ledger=ledger,
                     out=out,
                     who=who,
@@ -241,7 +245,7 @@ def release(
         with progress("Counting rows and adding noise"):
             given = run(
                 made,
-                rows,
+                given_as,
                 ledger=ledger,
                 out=out,
                 who=who,
@@ -356,6 +360,25 @@ def schema() -> None:
     Example: noiseshape schema > spec.schema.json
     """
     typer.echo(json.dumps(specs.json_schema(), indent=2))
+
+
+@contextmanager
+def _counted_by(engine: str, rows: str, master: str | None) -> Iterator[Any]:
+    """Yield rows for the engine that counts them: a path, or a frame of Spark."""
+    if engine not in ("duckdb", "spark"):
+        raise InvalidInput(f"rows are counted by duckdb or spark, got --engine {engine}.")
+    if engine == "duckdb":
+        if master is not None:
+            raise InvalidInput("--master says where Spark runs: say --engine spark too.")
+        opened(rows)  # what cannot be read is found first
+        yield rows
+        return
+    from .tables.spark import reading
+
+    with ExitStack() as session:
+        with progress("Starting Spark"):
+            frame = session.enter_context(reading(rows, master or "local[*]"))
+        yield frame
 
 
 def _left(path: Path) -> str:
