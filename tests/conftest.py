@@ -1,6 +1,7 @@
 """What tests share that is slow to make."""
 
 import os
+import sys
 
 import pytest
 
@@ -11,9 +12,10 @@ def spark(tmp_path_factory):
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     folder = tmp_path_factory.mktemp("spark")
     session = (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master("local[2, 4]")  # tasks that fail are tried again
         .config("spark.ui.enabled", "false")
         .config("spark.eventLog.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")

@@ -32,7 +32,7 @@ from noiseshape.tables.spark import Spark, reading
 
 pytestmark = pytest.mark.xdist_group("spark")
 
-MASTER = "local[2]"  # of the session that the tests share
+MASTER = "local[2, 4]"  # of the session that the tests share
 
 
 def test_spark_counts_as_pandas_does(spark):
@@ -223,7 +223,7 @@ def test_the_command_line_counts_on_spark(spark, tmp_path, monkeypatch):
     assert abs(moments.answer[1, 1] - (z**2)[np.isfinite(rows["x"].to_numpy())].sum()) < 30
     assert spark.sql("select 1").collect()  # a session that was there is left as it was
     for wrong, sentence in (
-        (["--engine", "spark", "--master", "local[7]"], "is running at local[2]"),
+        (["--engine", "spark", "--master", "local[7]"], "is running at local[2, 4]"),
         (["--master", "local[2]"], "say --engine spark too"),
         (["--engine", "flink"], "duckdb or spark"),
     ):

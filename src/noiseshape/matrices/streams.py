@@ -9,7 +9,8 @@ own key.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -140,8 +141,9 @@ class Elsewhere(_Rows):
                 f"{self.statement} LIMIT {last - first} OFFSET {first}", _BATCH
             )
             cutting = _regrouped(parts, cut.rows, self.query.shape[1])
-            for number in range(start, stop):
-                take(number, code(next(cutting), cut.length(number)))
+            with closing(parts), closing(cutting):
+                for number in range(start, stop):
+                    take(number, code(next(cutting), cut.length(number)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +232,7 @@ def _stretches(wanted: Sequence[int]) -> Iterator[tuple[int, int]]:
         yield start, stop
 
 
-def _regrouped(parts: Iterator[Floats], rows: int, width: int) -> Iterator[Floats]:
+def _regrouped(parts: Iterator[Floats], rows: int, width: int) -> Generator[Floats]:
     """Yield rows by the chunk, from parts of any length; then parts without rows, for ever."""
     held: list[Floats] = []
     have = 0

@@ -62,7 +62,7 @@ class Chunks:
         return [number for number in range(self.count) if not self.file(number).exists()]
 
     def keep(self, number: int, values: Integers) -> None:
-        """Keep a chunk, whole and durable; where one is kept already, that one stays.
+        """Keep a chunk, whole and (where it was paid for) durable; one that is kept already stays.
 
         Formal Guarantees:
           Of all the draws that any processes make for a chunk, one is ever kept, and read.
@@ -78,12 +78,14 @@ class Chunks:
                 file.write(line)
                 file.write(data)
                 file.flush()
-                os.fsync(file.fileno())
+                if self.entry:
+                    os.fsync(file.fileno())
             with suppress(FileExistsError):
                 os.link(partial, self.file(number))  # never over what is there
         finally:
             partial.unlink(missing_ok=True)
-        sync(self.path)
+        if self.entry:
+            sync(self.path)
 
     def read(self, number: int) -> Integers:
         """Return what was measured, or refuse a chunk that was altered."""

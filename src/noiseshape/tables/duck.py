@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import weakref
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -116,22 +116,19 @@ class Duck:
         """Read rows, by column."""
         return self._run(statement, lambda found: list(found.fetchnumpy().values()))
 
-    def batches(self, statement: str, rows: int) -> Iterator[Any]:
+    def batches(self, statement: str, rows: int) -> Generator[Any]:
         """Read columns of doubles, about so many rows at a time, in their order: NaN for NULL.
 
         Memory holds a few batches, however many rows there are.
         """
-        connection = self._connect()
-        if self._register is not None:
-            connection.register("rows", self._register())
-        try:
-            reader: Any = connection.execute(statement).to_arrow_reader(rows)
+        # On a connection of its own to the same place, which may end before the rows do.
+        with self._connect().cursor() as connection:
+            if self._register is not None:
+                connection.register("rows", self._register())
+            reader: Any = connection.sql(statement).to_arrow_reader(rows)
             for batch in reader:
                 columns = [c.to_numpy(zero_copy_only=False) for c in batch.columns]
                 yield np.column_stack(columns).astype(np.float64, copy=False)
-        finally:
-            if self._register is not None:
-                connection.unregister("rows")
 
     def hold(self, statement: str) -> str:
         """Read rows once into a table of the private connection; return what stands for it."""

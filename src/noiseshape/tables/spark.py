@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -225,6 +226,8 @@ def _started(master: str) -> Any:
         for name, value in _QUIET.items():
             made = made.config(name, value)
         if master.startswith("local"):
+            # Tasks here are of this very Python, which has the package.
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
             made = made.config("spark.driver.bindAddress", "127.0.0.1")
             made = made.config("spark.driver.host", "127.0.0.1")
         session = made.getOrCreate()
