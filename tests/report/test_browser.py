@@ -28,7 +28,7 @@ class Seen:
 
 
 @pytest.fixture(scope="session")
-def files(plan, release, cells, book, matrix, tmp_path_factory):
+def files(plan, release, cells, book, matrix, marginals, union, tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
     replaced = ns.People(neighbours="replace")
     swapped = ns.plan(ns.Queries(3, replaced).ask("x", np.eye(3), stderr=4), shape="identity")
@@ -37,6 +37,8 @@ def files(plan, release, cells, book, matrix, tmp_path_factory):
         "plan": plan.report(ledger=book),
         "cells": cells.within(ns.Budget(mu=0.5)).report(),
         "matrix": matrix.report(),
+        "marginals": marginals.report(),
+        "union": union.report(),
         "other": swapped.release([1, 2, 3], unrecorded=True).report(),
     }
     for name, report in made.items():
@@ -44,7 +46,7 @@ def files(plan, release, cells, book, matrix, tmp_path_factory):
     return {name: folder / f"{name}.html" for name in made}
 
 
-NAMES = ["release", "plan", "cells", "matrix", "other"]
+NAMES = ["release", "plan", "cells", "matrix", "marginals", "union", "other"]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -16,6 +16,8 @@ from .rowsrelease import RowsRelease
 from .shapes import directional, isotropic, kronecker
 from .source import Counts, Source
 from .table import Table
+from .unionplan import UnionPlan
+from .unionrelease import UnionRelease
 
 __all__ = [
     "Answer",
@@ -37,6 +39,8 @@ __all__ = [
     "Source",
     "Stamp",
     "Table",
+    "UnionPlan",
+    "UnionRelease",
     "directional",
     "imgm",
     "isotropic",

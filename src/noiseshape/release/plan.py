@@ -38,10 +38,11 @@ from .table import Table
 if TYPE_CHECKING:
     from ..privacy.ledger import Ledger
     from .release import Release
+    from .unionplan import UnionPlan
 
 Shape = Literal["fit", "total", "hierarchy", "identity", "sm2"]
 Priority = Literal["accuracy", "privacy"]
-By = Literal["auto", "cells", "marginals"]
+By = Literal["auto", "cells", "marginals", "union"]
 
 # Targets aimed at where a plan is put together of parts, so that rounding misses none.
 AIM = 1 - 1e-5
@@ -467,7 +468,7 @@ def plan(
     refine: bool = False,
     gap: float = 1e-3,
     progress: Watch | None = None,
-) -> Plan | MarginalsPlan: ...
+) -> Plan | MarginalsPlan | UnionPlan: ...
 
 
 def plan(
@@ -480,7 +481,7 @@ def plan(
     refine: bool = False,
     gap: float = 1e-3,
     progress: Watch | None = None,
-) -> Plan | MarginalsPlan:
+) -> Plan | MarginalsPlan | UnionPlan:
     """Design noise for queries, and round it to the integers that will be executed.
 
     Parameters
@@ -492,8 +493,9 @@ def plan(
         others are for comparison.
     by
         Of a workload: "cells" designs over all its cells at once; "marginals" in the residuals of
-        the marginals that it is about, however large the table. "auto" takes cells where there
-        are few, and says why in ``plan.why`` where it takes marginals.
+        the marginals that it is about, however large the table; "union" its marginals so and all
+        else over the cells that it tells apart. "auto" takes cells where there are few, then what
+        costs less, and ``plan.why`` says why.
     budget
         A ceiling: what the targets need is spent, and more is refused.
     prioritise
@@ -517,18 +519,18 @@ def plan(
         _is_budget(budget)
     if shape not in ("fit", *SHAPES):
         raise InvalidInput(f"shape must be one of fit, {', '.join(SHAPES)}; got {shape!r}.")
-    if by not in ("auto", "cells", "marginals"):
-        raise InvalidInput(f"by must be auto, cells or marginals; got {by!r}.")
+    if by not in ("auto", "cells", "marginals", "union"):
+        raise InvalidInput(f"by must be auto, cells, marginals or union; got {by!r}.")
     if prioritise not in ("accuracy", "privacy"):
         raise InvalidInput(f'prioritise must be "accuracy" or "privacy", got {prioritise!r}.')
     if prioritise == "privacy" and budget is None:
         raise InvalidInput("prioritise='privacy' spends a budget exactly: give one.")
-    made: Plan | MarginalsPlan | None = None
+    made: Plan | MarginalsPlan | UnionPlan | None = None
     if isinstance(queries, Workload):
         made = by_marginals(queries, shape, by, refine=refine, gap=gap)
         if made is None:
             queries = queries.compiled()
-    elif by == "marginals":
+    elif by in ("marginals", "union"):
         raise InvalidInput("only a Workload is planned by marginals: its columns tell which.")
     if made is None:
         asked = _is_queries(queries)

@@ -40,12 +40,14 @@ PLANS: Mapping[str, str] = {
     "matrix plan": "noiseshape.release.matrixplan:MatrixPlan",
     "marginals plan": "noiseshape.release.marginalsplan:MarginalsPlan",
     "rows plan": "noiseshape.release.rowsplan:RowsPlan",
+    "union plan": "noiseshape.release.unionplan:UnionPlan",
 }
 RELEASES: Mapping[str, str] = {
     "release": "noiseshape.release.release:Release",
     "matrix release": "noiseshape.release.matrixrelease:MatrixRelease",
     "marginals release": "noiseshape.release.marginalsrelease:MarginalsRelease",
     "rows release": "noiseshape.release.rowsrelease:RowsRelease",
+    "union release": "noiseshape.release.unionrelease:UnionRelease",
 }
 
 

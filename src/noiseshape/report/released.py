@@ -96,6 +96,12 @@ def pictures(release: Release) -> list[Picture]:
     return found
 
 
+def of_answers(name: str, labels: tuple[str, ...], value: Floats, stderr: Floats) -> Picture:
+    """Return the picture of one query's answers."""
+    mine = _Answers(name, labels, value, stderr)
+    return drawn(mine) if len(labels) > 1 else _numbers(mine)
+
+
 def drawn(mine: _Answers) -> Picture:
     """Return the picture that fits how the labels lie."""
     grid = grid_of(mine.labels)

@@ -96,3 +96,17 @@ SCRAP = (
     f"@media (prefers-color-scheme:dark){{.noiseshape{{{_DARK}}}}}"
     + DRAWINGS.replace("svg .", ".noiseshape svg .").replace("\nsvg{", "\n.noiseshape svg{")
 )
+
+
+def standalone(drawn: str, width: float, height: float, said: str) -> str:
+    """Return a drawing as an SVG file by itself, light or dark as the page that shows it."""
+    style = (
+        f"svg{{{_LIGHT}}}@media (prefers-color-scheme:dark){{svg{{{_DARK}}}}}{DRAWINGS}"
+        "svg .title{font-size:17px;font-weight:600}"
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
+        f'width="{width:g}" height="{height:g}" role="img" aria-label="{said}">'
+        f'<style>{style}</style><rect width="100%" height="100%" style="fill:var(--page)"/>'
+        f"{drawn}</svg>\n"
+    )

@@ -93,6 +93,8 @@ class Duck:
                 }
             )
             weakref.finalize(self, shutil.rmtree, spill, ignore_errors=True)
+            # What has been read of the rows is nobody's to see: progress is told by time alone.
+            self._connection.execute("SET enable_progress_bar = false")
         return self._connection
 
     def kinds(self) -> Mapping[str, Kind | None]:

@@ -243,6 +243,18 @@ class Workload:
         return Products.of(self.schema, self.people, self.table, asked)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """What each query is called, in order."""
+        return tuple(self._asked)
+
+    def only(self, names: Sequence[str]) -> Workload:
+        """Return a workload of some of the queries."""
+        made = Workload(self.schema, self.people, table=self.table)
+        made._asked = {name: self._asked[name] for name in names}
+        made._each = self._each
+        return made
+
+    @property
     def asks(self) -> tuple[Question, ...]:
         """What is asked, in order."""
         return tuple(question for question, _ in self._asked.values())
