@@ -719,7 +719,7 @@ def reproduce(
 
     Example: noiseshape reproduce ffu-table-4
     """
-    with _plainly():
+    with _plainly(), _with_development_extra():
         harness, document = _experiments()
         known = harness.experiments_by_name()
         chosen = [harness.named(name) for name in (known if every else names or [])]
@@ -749,20 +749,25 @@ def _experiments() -> tuple[Any, Any]:
         if (root / "experiments" / "printed.json").is_file():
             if str(root) not in sys.path:
                 sys.path.insert(0, str(root))
-            try:
-                names = ("experiments.harness", "experiments.document")
-                harness, document = (importlib.import_module(name) for name in names)
-                harness.experiments_by_name()
-            except ModuleNotFoundError as error:
-                raise InvalidInput(
-                    f"the experiments need {error.name}, of the development extra: "
-                    'pip install -e ".[dev]" in the checkout.'
-                ) from None
+            names = ("experiments.harness", "experiments.document")
+            harness, document = (importlib.import_module(name) for name in names)
             return harness, document
     raise InvalidInput(
         "the experiments come with Noiseshape's source and are not installed: clone it, "
         'pip install -e ".[dev]", and run noiseshape reproduce in its folder.'
     )
+
+
+@contextmanager
+def _with_development_extra() -> Iterator[None]:
+    """Turn a module that is not there into what to install."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise InvalidInput(
+            f"the experiments need {error.name}, of the development extra: "
+            'pip install -e ".[dev]" in the checkout.'
+        ) from None
 
 
 if __name__ == "__main__":
