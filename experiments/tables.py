@@ -65,21 +65,28 @@ def drawn_table(name: str, rows: Rows) -> Rows:
 
 
 def drawn_picture(name: str, rows: Rows, title: str) -> Any:
-    """Return measured and printed ratios against d."""
+    """Return measured and printed ratios against d, a panel a mechanism."""
     points: Rows = []
-    for reading in distinct(rows, "reading"):
-        said = "measured" if reading == TEXT else reading
-        for mechanism in (GM, HM16, CA):
+    for shown, mechanism in (("GM", GM), ("HM (two levels)", HM2), ("CA", CA)):
+        for reading in distinct(rows, "reading"):
             for d in distinct(rows, "d"):
                 m = mean(column(rows, "ratio", d=d, mechanism=mechanism, reading=reading))
                 ends = {"low": m.mean - m.half, "high": m.mean + m.half}
-                points.append({"d": d, "ratio": m.mean, **ends, "by": f"{mechanism}, {said}"})
-    points += [
-        {"d": int(d), "ratio": row[mechanism], "by": f"{mechanism}, printed"}
-        for mechanism in (GM, HM, CA)
-        for d, row in printed(name)["values"].items()
-    ]
-    return lines(points, "d", "ratio", "by", capital(title), log_x=True, log_y=True)
+                if ends["low"] <= 0:  # two draws tell next to nothing, and an axis of logs less
+                    ends = {}
+                said = "measured" if reading == TEXT else f"measured, {reading}"
+                points.append({"d": d, "ratio": m.mean, **ends, "by": said, "panel": shown})
+        points += [
+            {
+                "d": int(d),
+                "ratio": row[HM if mechanism == HM2 else mechanism],
+                "by": "printed",
+                "panel": shown,
+            }
+            for d, row in printed(name)["values"].items()
+        ]
+    said = capital(title)
+    return lines(points, "d", "ratio", "by", said, log_x=True, log_y=True, panels="panel")
 
 
 def shares(name: str, rows: Rows) -> dict[str, tuple[float, float]]:

@@ -112,3 +112,14 @@ def test_marginals_are_taken_again_and_say_how_far_they_are(monkeypatch):
 def test_a_column_that_is_not_there_is_refused_before_anything_is_read():
     with pytest.raises(InvalidInput, match="no column 'c'"):
         tables(rows().drop(columns="c"))
+
+
+def test_spark_counts_what_the_embedded_engine_counts(spark):
+    """The same statements on a cluster, a person's rows among them."""
+    frame = rows(150)
+    held = [(r.pid, int(r.a), r.b, float(r.c)) for r in frame.itertuples()]
+    there = spark.createDataFrame(held, "pid string, a int, b string, c double")
+    sets, people = ((), (0,), (0, 1)), ns.People("pid", 2)
+    expected = dict(tables(frame, people, sets).read())
+    for members, table in tables(there, people, sets).read():
+        assert (table == expected[members]).all(), members

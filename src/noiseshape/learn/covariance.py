@@ -6,9 +6,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks import Floats
 from ..release.matrixrelease import MatrixRelease
-from ..release.processed import nearest_psd
 from ..release.table import Table
-from .estimator import OfColumns, location
+from .estimator import OfColumns, asked, location
+from .feasible import feasible
 
 
 class PrivateCovariance(OfColumns):
@@ -41,8 +41,9 @@ class PrivateCovariance(OfColumns):
     Attributes
     ----------
     covariance_ : shape (m, m)
-        The positive semi-definite matrix nearest to the released one, divided by n. The released
-        one, unbiased to first order, is ``release_.answer``, its errors ``release_.stderr``.
+        Divided by n; of the matrices that are positive semi-definite, with variances that values
+        within the bounds can have, the nearest to the released one. That one, unbiased to first
+        order, is ``release_.answer``, its errors ``release_.stderr``.
     location_ : shape (m,)
         The means, within their bounds.
     count_, cost_, release_, n_features_in_, feature_names_in_
@@ -56,7 +57,7 @@ class PrivateCovariance(OfColumns):
     location_: Floats
 
     def _follow(self, release: MatrixRelease) -> None:
-        self.covariance_ = nearest_psd(release.answer)
+        self.covariance_ = feasible(release.answer, asked(release).features.half ** 2)
         self.location_ = location(release)
 
     def errors(self) -> Table:

@@ -18,7 +18,8 @@ from ..release.matrixplan import MatrixPlan
 from ..release.matrixrelease import MatrixRelease
 from ..release.processed import components
 from ..release.table import Table
-from .estimator import Noise, OfColumns, location
+from .estimator import Noise, OfColumns, asked, location
+from .feasible import feasible
 
 
 class PrivatePCA(
@@ -38,9 +39,10 @@ class PrivatePCA(
     Attributes
     ----------
     components_ : shape (k, m)
-        Eigenvectors of the released covariance, one a row, the greatest entry of each positive.
+        Eigenvectors of the covariance that :class:`PrivateCovariance` has, one a row, the greatest
+        entry of each positive.
     explained_variance_ : shape (k,)
-        Its eigenvalues, at least 0; divided by n, where scikit-learn divides by n - 1.
+        Its eigenvalues; divided by n, where scikit-learn divides by n - 1.
     explained_variance_ratio_ : shape (k,)
         Their shares of the sum of all.
     mean_ : shape (m,)
@@ -103,8 +105,9 @@ class PrivatePCA(
 
     def _follow(self, release: MatrixRelease) -> None:
         m = release.plan.query.shape[0]
-        values, vectors = components(release.answer, m)
-        values = np.maximum(values, 0.0)  # of the nearest positive semi-definite matrix
+        C = feasible(release.answer, asked(release).features.half ** 2)
+        values, vectors = components(C, m)
+        values = np.maximum(values, 0.0)  # but for rounding they are
         total = float(values.sum())
         shares = values / total if total > 0 else np.zeros(m)
         k = self._as_many(shares)

@@ -2,7 +2,8 @@
 
 The covariance of [X, y] together is released once: count, sums, second moments, with noise shaped
 to them. In units where every column runs from -1 to 1 (u = (x - middle) / half range, so that the
-penalty means the same for all), with C the released covariance, made positive semi-definite:
+penalty means the same for all), with C the covariance nearest to the released one that bounded
+columns can have (feasible.py):
 
     w = (C_xx + (alpha / n) I)^-1 C_xy
 
@@ -29,10 +30,10 @@ from ..privacy import Budget, Ledger
 from ..privacy.people import Neighbours
 from ..release.matrixplan import MatrixPlan
 from ..release.matrixrelease import MatrixRelease
-from ..release.processed import nearest_psd
 from ..release.simulation import simulate_spread
 from ..release.table import Table
 from .estimator import Noise, Private, asked, location, rows_counted
+from .feasible import feasible
 from .rows import Beside, called, is_elsewhere, joined, names, rows, target
 
 DRAWS = 200  # the mean of so many norms is within a few hundredths of the expected one
@@ -198,7 +199,7 @@ class PrivateRidge(RegressorMixin, Private):  # type: ignore[misc]  # scikit-lea
         query = self._asking(data, (*features, label), pairs, told)
         weights = self.weights
         if weights is None and self.noise == "directional":
-            weights = 1 / _half(query) ** 2
+            weights = 1 / query.features.half**2
         return self._designed(query, weights)
 
 
@@ -208,7 +209,7 @@ def simulate_norm(plan: MatrixPlan, draws: int = DRAWS) -> float:
     From the scales of a plan alone; seeded, so that the same plan has the same.
     """
     query = cast("Covariance", plan.query)
-    m, h = query.shape[0] - 1, _half(query)
+    m, h = query.shape[0] - 1, query.features.half
     E = np.zeros((m + 1, m + 1))
     i, j = query.entries
     E[i, j] = np.sqrt(plan.coordinates[-len(i) :]) / (h[i] * h[j])
@@ -221,18 +222,14 @@ def simulate_norm(plan: MatrixPlan, draws: int = DRAWS) -> float:
 def _solved(release: MatrixRelease, v: Floats, alpha: float) -> Floats:
     """Return coefficients and intercept, (m + 1,), from released coordinates."""
     query = asked(release)
-    h = _half(query)
-    C = nearest_psd(query.answer(v) / np.outer(h, h))
+    h = query.features.half
+    C = feasible(query.answer(v) / np.outer(h, h), np.ones(len(h)))
     C[np.diag_indices(len(h))] += alpha / rows_counted(query, v)
     # The least of all solutions where alpha is 0 and columns hang together.
     w = np.linalg.lstsq(C[:-1, :-1], C[:-1, -1], rcond=1e-12)[0]
     coef = w * h[-1] / h[:-1]
     mean = location(release, v)
     return np.append(coef, mean[-1] - mean[:-1] @ coef)
-
-
-def _half(query: Covariance) -> Floats:
-    return np.asarray((query.features.high - query.features.low) / 2)
 
 
 def _pairs(names: tuple[str, ...], bounds: Bounds | None) -> list[tuple[float, float]]:

@@ -550,13 +550,14 @@ def _publishable(asked: Products) -> None:
                 f"column {axis.column!r} has one value here and tells nobody apart: leave it out "
                 "of the marginals."
             )
+    free = free_memory()
     for named in asked.named:
         cells = math.prod(asked.sizes[i] for i in named.ask.members)
-        if cells > MOST_PUBLISHED or cells * _BYTES > free_memory():
+        if cells > MOST_PUBLISHED or cells * _BYTES > free:
             raise TooLarge(
                 f"{named.name!r} is about {cells:,} cells, {cells * _BYTES / 1e9:,.1f} GB while "
                 f"it is counted and published, of at most {MOST_PUBLISHED:,} cells and "
-                f"{free_memory() / 1e9:,.1f} GB that are free: ask about fewer columns together, "
+                f"{free / 1e9:,.1f} GB that are free: ask about fewer columns together, "
                 "or in coarser bands."
             )
 

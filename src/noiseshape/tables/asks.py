@@ -187,7 +187,7 @@ class Products:
         return {axis.column: i for i, axis in enumerate(self.axes)}
 
     @cached_property
-    def _factors(self) -> dict[int, tuple[Family, Floats | None]]:
+    def _factors(self) -> dict[int, tuple[Family, tuple[int, Floats | None]]]:
         return {}
 
     def ask(self, question: Question) -> tuple[Ask, tuple[int, ...], int]:
@@ -200,16 +200,16 @@ class Products:
                 "a sum is planned with every cell written out: ask for it in a workload of its "
                 "own, over fewer columns."
             )
+        if question.condition is None and question.weights is None:
+            told = [self._place(family) for family in question.families]
+            inside = dict(sorted(told, key=lambda place: place[0]))
+            order = tuple(list(inside).index(at) for at, _ in told)
+            return Ask(tuple(inside), tuple(inside.values())), order, 0
         factors = _conjunction(question.condition) if question.weights is None else None
         if factors is None:
             return self._weighted(question)
-        for family in question.families:
-            self._at(family.column)
-        columns = dict.fromkeys([*(f.column for f in question.families), *factors])
-        members = sorted(self._at(column) for column in columns)
-        matrices: dict[int, Floats | None] = {}
-        for family in question.families:
-            matrices[self._at(family.column)] = self._factor(family)
+        matrices: dict[int, Floats | None] = dict(map(self._place, question.families))
+        members = sorted({*matrices, *(self._at(column) for column in factors)})
         for column, leaves_ in factors.items():
             at = self._at(column)
             truth = np.ones(self.axes[at].count)
@@ -230,15 +230,17 @@ class Products:
             raise not_told(column)
         return self._position[column]
 
-    def _factor(self, family: Family) -> Floats | None:
-        """Return a family's matrix on its column's atoms; None where it is each by itself."""
+    def _place(self, family: Family) -> tuple[int, Floats | None]:
+        """Return a family's attribute, and its matrix; None where it is each value by itself."""
         known = self._factors.get(id(family))
         if known is None or known[0] is not family:
-            axis = self.axes[self._at(family.column)]
+            at = self._at(family.column)
+            axis = self.axes[at]
             values = np.asarray(axis.of(family.steps), dtype=np.float64).T
             square = values.shape[0] == values.shape[1] == axis.count
             plain = square and np.array_equal(values, np.eye(axis.count))
-            known = family, None if plain else frozen(np.ascontiguousarray(values))
+            matrix = None if plain else frozen(np.ascontiguousarray(values))
+            known = family, (at, matrix)
             self._factors[id(family)] = known
         return known[1]
 
