@@ -31,7 +31,7 @@ from .parts import planned as planned_parts
 from .parts import released as released_parts
 from .parts import total
 from .privacy import Budget, Ledger, People, epsilon
-from .release import Planned, Released, RowsPlan
+from .release import MarginalsPlan, Planned, Released, RowsPlan
 from .release import load as loaded
 from .release import plan as designed
 from .release.publication import published, writable
@@ -249,7 +249,9 @@ def release(
         with progress("Counting rows and adding noise") as watch:
             given = run(
                 made,
-                made.source(given_as, watch) if isinstance(made, RowsPlan) else given_as,
+                made.source(given_as, watch)
+                if isinstance(made, (RowsPlan, MarginalsPlan))
+                else given_as,
                 ledger=ledger,
                 out=out,
                 who=who,

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
@@ -112,7 +112,8 @@ class MarginalsPlan(Planned):
         """The greatest variance of each query, and its greatest ratio to the target."""
         greatest, ratio = np.empty((2, len(self.asked.named)))
         strategy = self.strategy
-        if all(isinstance(c, Helmert) for c in strategy.contrasts):
+        # Of residuals alone, and Helmert's: every cell of a marginal has the same variance.
+        if type(strategy) is Residual and all(isinstance(c, Helmert) for c in strategy.contrasts):
             n = np.array(strategy.sizes, dtype=np.float64)
             plain = [i for i, named in enumerate(self.asked.named) if named.ask.plain]
             for group, place in by_size([self.asked.named[i].ask.members for i in plain]):
@@ -220,7 +221,7 @@ class MarginalsPlan(Planned):
         policies = self.asked.schema.policies()
         return (*said, *(f"  {name}: {policy}." for name, policy in policies.items()))
 
-    def within(self, budget: Budget) -> MarginalsPlan:
+    def within(self, budget: Budget) -> Self:
         """Return the same shape scaled to spend the budget, and never more."""
         if not isinstance(budget, Budget):
             raise InvalidInput(
@@ -230,11 +231,14 @@ class MarginalsPlan(Planned):
         factor = math.sqrt(float(self.cost.mu_squared / budget.mu_squared))
         if not factor > 0:
             raise InvalidInput("this plan costs nothing: no scale of it spends a budget.")
-        plan = replace(self, strategy=self.strategy.scaled(factor))
+        plan = self._scaled(factor)
         while not budget.allows(plan.cost):  # scales are rounded: a hair more noise
             factor *= 1 + 2.0**-31
-            plan = replace(self, strategy=self.strategy.scaled(factor))
+            plan = self._scaled(factor)
         return plan
+
+    def _scaled(self, factor: float) -> Self:
+        return replace(self, strategy=self.strategy.scaled(factor))
 
     def slack(self) -> Floats:
         """Refuse: marginals cost a person the same in every cell, so that nothing more is free."""
@@ -286,8 +290,14 @@ class MarginalsPlan(Planned):
         )
         return cast("MarginalsRelease", made)
 
-    def source(self, data: Source | Any) -> Source:
-        """Return the rows to be counted in each marginal that no other one holds."""
+    def source(self, data: Source | Any, progress: Callable[[str], None] | None = None) -> Source:
+        """Return the rows to be counted in each marginal that no other one holds.
+
+        Parameters
+        ----------
+        progress
+            Called with how far the counting is, by the plan alone.
+        """
         if is_source(data):
             given: Source = data
             return given
@@ -295,7 +305,9 @@ class MarginalsPlan(Planned):
         from ..tables.tabulate import Tables
 
         asked = self.asked
-        return Tables(opened(data), asked.coded, asked.people, self.strategy.tables)  # type: ignore[return-value]
+        return Tables(  # type: ignore[return-value]
+            opened(data), asked.coded, asked.people, self.strategy.tables, progress
+        )
 
     def rehearse(self) -> None:
         """Rebuild public numbers with every kind of contrast; Helmert's cannot fail."""
