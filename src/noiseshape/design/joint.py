@@ -5,11 +5,11 @@ marginals. Noise of the form
 
     precision = P (over the cells of V, spread evenly)  +  sum over T not within V of R_T / u_T
 
-costs a person in cell v of V ``g_v = P_vv + sum_T s_T / u_T``, and answers query j, a row l_j over
-the cells of V in its part there, with ``h_j = a_j l_j P^-1 l_j^T / c_j + sum_T b_jT u_T / c_j``. With weights
-p on cells and q on queries (docs/math/marginals.md, "Unions"),
+costs a person in cell v of V ``g_v = P_vv + sum_T s_T / u_T``, and answers query j, whose part over
+the cells of V is a row l_j, with ``h_j = (a_j l_j P^-1 l_j^T + sum_T b_jT u_T) / c_j``. With
+weights p on cells and q on queries, and ``z_T = sum_j q_j b_jT / c_j`` (docs/math/marginals.md, "Unions"),
 
-    F(p, q) = |diag(q a / c)^1/2 W diag(p)^1/2|_* + sum_T sqrt(s_T z_T),    z_T = sum_j q_j b_jT / c_j,
+    F(p, q) = |diag(q a / c)^1/2 W diag(p)^1/2|_* + sum_T sqrt(s_T z_T),
 
 and F^2 bounds the cost of this form, with equality at the best p and q. ``everywhere`` bounds all
 Gaussian noise by the same weights.
@@ -72,7 +72,7 @@ class Mixed:
 
     def on_rows(self, weights: Floats) -> Floats:
         """Return weights of queries summed over those that have a row in common, (r,)."""
-        return np.bincount(self.row, weights, minlength=len(self.W))
+        return np.asarray(np.bincount(self.row, weights, len(self.W)), dtype=np.float64)
 
     @cached_property
     def _constant(self) -> NDArray[np.bool_]:
@@ -180,7 +180,7 @@ class JointDesign:
             if F * F * (1 + gap) >= cost or state is None:
                 break
             if step % EVERY == EVERY - 1:
-                if F < before * (1 + gap / 100):
+                if before * (1 + gap / 100) > F:
                     break
                 before = F
             p, q = multiplied(replace(state, p=p, q=q, F=F, g=g, h=h / mixed.c), both=True)
@@ -211,7 +211,8 @@ class Block:
 
     def weights(self, x: Floats) -> Floats:
         """Return weights over targets, of all queries, summed on the rows."""
-        return np.bincount(self.place, self.share * x[self.who], minlength=len(self.rows))
+        found = np.bincount(self.place, self.share * x[self.who], len(self.rows))
+        return np.asarray(found, dtype=np.float64)
 
     def sides(self, W: Floats) -> tuple[Side, Side]:
         """Return cells and rows in coordinates of the span of the rows."""
@@ -229,7 +230,9 @@ def joint(mixed: Mixed, *, gap: float = 1e-3, max_iterations: int = MAX_ITERATIO
     p, q = np.full(cells, 1 / cells), np.full(m, 1 / m)
     scaled = sparse.csr_array(sparse.diags_array(1 / mixed.c) @ mixed.B)
     back = sparse.csr_array(scaled.T)
-    for iteration in range(1, max_iterations + 1):
+    iteration = 0
+    while iteration < max_iterations:
+        iteration += 1
         state = evaluate(people, queries, p, mixed.on_rows(q * mixed.a / mixed.c))
         if state is None:
             break
@@ -243,8 +246,6 @@ def joint(mixed: Mixed, *, gap: float = 1e-3, max_iterations: int = MAX_ITERATIO
         if reached <= F * F * (1 + gap):
             break
         p, q = multiplied(replace(state, p=p, q=q, F=F, g=g, h=h), both=True)
-    else:
-        iteration = max_iterations
     if state is None:
         raise NotConverged(
             "the union of marginals and other queries is too ill-conditioned to be designed: ask "

@@ -474,6 +474,10 @@ def by_marginals(
         bound = partial(_bound, work)
     made = plan_marginals(asked, shape=shape, gap=gap, why=why, bound=bound)
     if union is None:
+        if by == "auto" and not plain and shape == "fit":
+            over = "over too many cells, or beside impossible ones, to be designed in a union"
+            why = f"{why[:-1]}; those that are no marginals break its symmetry {over}."
+            made = replace(made, why=why)
         return made
     here, there = made.cost.mu, union.cost.mu
     said = f"cost mu {here:.4g} in residuals, and {there:.4g} in a union with its other queries"

@@ -21,6 +21,7 @@ from scipy import sparse
 
 from .._checks import Floats
 from ..archive import digest, uncompressed, unpack
+from ..design import fit
 from ..design.certificate import COST, Certificate
 from ..design.joint import JointDesign, Mixed, joint
 from ..design.marginals import expanded, in_order, stacked
@@ -36,7 +37,16 @@ from ..tables import Queries, Workload
 from ..tables.asks import Named, Products
 from ..tables.layout import Layout
 from ..tables.queries import replace_queries
-from .marginalsplan import AIM, FEW, WRITTEN, MarginalsPlan, _least, _publishable, _twice
+from .marginalsplan import (
+    AIM,
+    FEW,
+    WRITTEN,
+    MarginalsPlan,
+    _least,
+    _publishable,
+    _twice,
+    plan_marginals,
+)
 from .plan import Plan, _designed
 from .planned import Stamp
 
@@ -45,6 +55,8 @@ if TYPE_CHECKING:
 
 # Answers of the marginals over the cells of V that are weighed one by one.
 MOST_WEIGHED = 1_000_000
+# How close a lower bound of a part is proved.
+ROUGH = 0.02
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -258,8 +270,11 @@ def plan_union(work: Workload, *, gap: float = 1e-3, why: str = "") -> UnionPlan
     made = UnionPlan(asked, strategy, "fit", None, why, _twice(asked), cells)
     rows = asked.people.max_rows**2
     design = design.proving(float(made.joint.cost_of_one("add-remove")), gap=gap)
+    lower = design.everywhere(asked.people.neighbours)
+    if asked.people.neighbours == "replace":
+        lower = max(lower, *_apart(work, seen, gap))
     proof = Certificate(
-        design.everywhere(asked.people.neighbours) * rows,
+        lower * rows,
         float(made.cost.mu_squared),
         iterations=design.iterations,
         reason="shared by one iteration",
@@ -267,6 +282,25 @@ def plan_union(work: Workload, *, gap: float = 1e-3, why: str = "") -> UnionPlan
         covers=COST,
     )
     return replace(made, certificate=proof)
+
+
+def _apart(work: Workload, seen: _Seen, gap: float) -> list[float]:
+    """Return what marginals alone, and what is asked over the cells, must cost under replace.
+
+    Weights that are best for add-remove prove little of it where few cells differ.
+    """
+    asked = work.products()
+    plain = [named.name for named in asked.named if named.ask.plain]
+    alone = plan_marginals(work.only(plain).products(), gap=gap).certificate
+    mixed = seen.mixed
+    own = np.flatnonzero(mixed.a == 1)  # asked of the cells of V alone
+    W, c = mixed.W[mixed.row[own]], mixed.c[own]
+    absent = asked.rows_may_leave or asked.people.max_rows > 1
+    W = np.pad(W, ((0, 0), (0, int(absent))))
+    over = fit(W, c, neighbours="replace", gap=ROUGH, on_gap="label").certificate
+    assert alone is not None
+    assert over is not None
+    return [alone.lower / asked.people.max_rows**2, over.lower]
 
 
 def _helmert(asked: Products) -> tuple[Helmert, ...]:
@@ -301,7 +335,7 @@ def _seen(work: Workload, asked: Products) -> _Seen | None:
     own, at, begins = len(queries.variance), len(queries.variance), {}
     for part in distinct:
         begins[part] = at
-        W = np.ones((1, 1))
+        W: Any = 1.0
         for i in inside:
             W = np.kron(W, np.eye(sizes[i]) if i in part else np.ones((1, sizes[i])))
         name = " x ".join(asked.axes[i].column for i in part) or "all"

@@ -32,6 +32,10 @@ from .residual import MOST_DIFFERING, WRITTEN_OUT, Residual
 if TYPE_CHECKING:
     from ..privacy.people import Neighbours
 
+# Which rows of a question ask anything of the cells, and the block as it answers them.
+Told = tuple[NDArray[np.int64], Dense | None]
+
+
 @dataclass(frozen=True, eq=False)
 class Joint(Residual):
     """Rows over the cells of some attributes, and residuals of all sets that reach beyond them.
@@ -50,7 +54,9 @@ class Joint(Residual):
 
     inside: tuple[int, ...] = ()
     block: Dense = None  # type: ignore[assignment]
-    _told: dict[tuple[int, ...], tuple[NDArray[np.int64], Dense | None]] = field(default_factory=dict, repr=False)
+    _told: dict[tuple[int, ...], tuple[NDArray[np.int64], Dense | None]] = field(
+        default_factory=dict, repr=False
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -215,7 +221,7 @@ class Joint(Residual):
         )
         return np.ascontiguousarray(wide.reshape(len(weights), -1))
 
-    def _asking(self, ask: Ask) -> tuple[NDArray[np.int64], Dense | None]:
+    def _asking(self, ask: Ask) -> Told:
         """Return which rows of a question ask anything of the cells, and a block that asks them."""
         if ask.plain and ask.members in self._told:
             return self._told[ask.members]
