@@ -152,7 +152,9 @@ def test_what_is_free_is_in_the_cells_and_more_is_answered_in_it():
     slack = plan.slack()
     assert slack.shape == (len(plan.cells.queries.cells),)
     assert slack.max() > 0.1 * plan.cost.mu**2
-    further = ns.Workload(schema, table="t").where("a == 0 and b == 0", stderr=4, name="further")
+    further = ns.Workload(schema, table="t").where(
+        "a == 0 and not (b == 1)", stderr=4, name="further"
+    )
     extended = plan.extend(further)
     assert extended.cost.mu_squared <= plan.refine().cost.mu_squared
     assert extended.asked.named[-1].name == "further"
@@ -191,3 +193,11 @@ def test_files_and_budgets(plan, tmp_path):
     only = ns.Workload(SCHEMA).all_marginals(1, stderr=1)
     with pytest.raises(InvalidInput, match="of marginals and of other queries"):
         ns.plan(only, by="union")
+
+
+def test_counting_says_how_far_it_is(plan):
+    said = []
+    for _ in plan.source(PEOPLE, said.append).read():
+        pass
+    assert said[0] == f"table 0 of {len(plan.strategy.tables):,}"
+    assert "rebuilding" in said[-1]

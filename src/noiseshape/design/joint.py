@@ -7,7 +7,8 @@ marginals. Noise of the form
 
 costs a person in cell v of V ``g_v = P_vv + sum_T s_T / u_T``, and answers query j, whose part over
 the cells of V is a row l_j, with ``h_j = (a_j l_j P^-1 l_j^T + sum_T b_jT u_T) / c_j``. With
-weights p on cells and q on queries, and ``z_T = sum_j q_j b_jT / c_j`` (docs/math/marginals.md, "Unions"),
+weights p on cells and q on queries, and ``z_T = sum_j q_j b_jT / c_j`` (docs/math/marginals.md,
+"Unions"),
 
     F(p, q) = |diag(q a / c)^1/2 W diag(p)^1/2|_* + sum_T sqrt(s_T z_T),
 
