@@ -293,6 +293,35 @@ def test_a_plan_is_a_file_and_a_release_one_command(tmp_path, monkeypatch):
     assert many.table()["column"] == ("x", "y")
 
 
+SPEC = """
+people: {neighbours: replace}
+matrices:
+  - {name: everybody, identity: [x, y], bounds: {x: [0, 1], y: [-2, 2]}, count: 53,
+     row_by_row: true, stderr: {x: 0.05, y: 0.2}}
+"""
+
+
+def test_a_spec_may_ask_for_it(tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from noiseshape.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "spec.yaml").write_text(SPEC)
+    parquets(people(), tmp_path)
+    words = "release spec.yaml --data part*.parquet --out out --unrecorded"
+    told = CliRunner().invoke(app, words.split())
+    assert told.exit_code == 0, told.output
+    release = ns.read("out/everybody")
+    assert release.plan.few.digest == made().few.digest
+    assert answers(release).shape == (N, 2)
+    wrong = SPEC.replace("count: 53,", "")
+    (tmp_path / "spec.yaml").write_text(wrong)
+    refused = CliRunner().invoke(app, ["plan", "spec.yaml"])
+    assert refused.exit_code == 2
+    assert "row_by_row goes with an identity and its count" in refused.stderr
+
+
 def test_what_does_not_fit_is_refused_before_anything_is_spent(tmp_path, monkeypatch):
     with pytest.raises(ns.TooLarge, match=r"1,000,000,000 x 2 entries .*row_by_row"):
         ns.identity(bounds=BOUNDS, n=10**9)
