@@ -23,14 +23,10 @@ INK = "#333333"
 
 
 def altair() -> Any:
-    """Return Altair, or say how to get it."""
-    try:
-        import altair as alt
-        import vl_convert  # noqa: F401 (it is what writes SVG)
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            "Pictures need altair and vl-convert-python: pip install altair vl-convert-python."
-        ) from None
+    """Return Altair, of the development extra, once what writes its SVG is there too."""
+    import altair as alt
+    import vl_convert  # noqa: F401
+
     return alt
 
 

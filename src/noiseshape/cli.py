@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,7 +31,7 @@ from .parts import planned as planned_parts
 from .parts import released as released_parts
 from .parts import total
 from .privacy import Budget, Ledger, People, epsilon
-from .release import Planned, Released
+from .release import Planned, Released, RowsPlan
 from .release import load as loaded
 from .release import plan as designed
 from .release.publication import published, writable
@@ -193,13 +193,17 @@ def release(
     resume: Annotated[
         int | None, typer.Option(help="Ledger entry of an interrupted run to continue.")
     ] = None,
+    engine: Annotated[str, typer.Option(help="What counts the rows: duckdb or spark.")] = "duckdb",
+    master: Annotated[
+        str | None, typer.Option(help="Where Spark runs, such as local[2]; all cores by default.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Debit the ledger, count the rows, add exact noise, and publish a folder.
 
     Example: noiseshape release spec.yaml --data census.parquet --out published --ledger budget.db
     """
-    with _plainly():
+    with _plainly(), ExitStack() as held:
         if out is None:
             raise InvalidInput("name a new folder to publish in: --out published.")
         if ledger is None and not unrecorded:
@@ -215,13 +219,13 @@ def release(
             raise InvalidInput("name the rows: --data census.parquet, or data: in the spec.")
         if data is None and asked is not None:
             rows = str(spec.parent / rows)
-        engine = opened(rows)
+        given_as = held.enter_context(_counted_by(engine, rows, master))
         label = vintage or (asked.vintage if asked is not None else None)
         # What cannot be read, or not be paid, is found before the noise is designed.
         if asked is not None:
             if asked.queries:
                 work = asked.workload(spec.parent)
-                check_kinds(work.schema, work.people, engine.kinds())
+                check_kinds(work.schema, work.people, opened(given_as).kinds())
             if ledger is not None:
                 _pays(Ledger.open(ledger), asked.said_people(), label)
         parts = _parts(spec)
@@ -229,7 +233,7 @@ def release(
             with progress("Reading rows and adding noise"):
                 each = released_parts(
                     parts,
-                    rows,
+                    given_as,
                     ledger=ledger,
                     out=out,
                     who=who,
@@ -242,10 +246,10 @@ def release(
             return
         writable(out)
         made = _planned(spec)
-        with progress("Counting rows and adding noise"):
+        with progress("Counting rows and adding noise") as watch:
             given = run(
                 made,
-                rows,
+                made.source(given_as, watch) if isinstance(made, RowsPlan) else given_as,
                 ledger=ledger,
                 out=out,
                 who=who,
@@ -365,6 +369,25 @@ def schema() -> None:
     Example: noiseshape schema > spec.schema.json
     """
     typer.echo(json.dumps(specs.json_schema(), indent=2))
+
+
+@contextmanager
+def _counted_by(engine: str, rows: str, master: str | None) -> Iterator[Any]:
+    """Yield rows for the engine that counts them: a path, or a frame of Spark."""
+    if engine not in ("duckdb", "spark"):
+        raise InvalidInput(f"rows are counted by duckdb or spark, got --engine {engine}.")
+    if engine == "duckdb":
+        if master is not None:
+            raise InvalidInput("--master says where Spark runs: say --engine spark too.")
+        opened(rows)  # what cannot be read is found first
+        yield rows
+        return
+    from .tables.spark import reading
+
+    with ExitStack() as session:
+        with progress("Starting Spark"):
+            frame = session.enter_context(reading(rows, master or "local[*]"))
+        yield frame
 
 
 def _left(path: Path) -> str:
@@ -696,7 +719,7 @@ def reproduce(
 
     Example: noiseshape reproduce ffu-table-4
     """
-    with _plainly():
+    with _plainly(), _with_development_extra():
         harness, document = _experiments()
         known = harness.experiments_by_name()
         chosen = [harness.named(name) for name in (known if every else names or [])]
@@ -726,20 +749,25 @@ def _experiments() -> tuple[Any, Any]:
         if (root / "experiments" / "printed.json").is_file():
             if str(root) not in sys.path:
                 sys.path.insert(0, str(root))
-            try:
-                names = ("experiments.harness", "experiments.document")
-                harness, document = (importlib.import_module(name) for name in names)
-                harness.experiments_by_name()
-            except ModuleNotFoundError as error:
-                raise InvalidInput(
-                    f"the experiments need {error.name}, of the development extra: "
-                    'pip install -e ".[dev]" in the checkout.'
-                ) from None
+            names = ("experiments.harness", "experiments.document")
+            harness, document = (importlib.import_module(name) for name in names)
             return harness, document
     raise InvalidInput(
         "the experiments come with Noiseshape's source and are not installed: clone it, "
         'pip install -e ".[dev]", and run noiseshape reproduce in its folder.'
     )
+
+
+@contextmanager
+def _with_development_extra() -> Iterator[None]:
+    """Turn a module that is not there into what to install."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise InvalidInput(
+            f"the experiments need {error.name}, of the development extra: "
+            'pip install -e ".[dev]" in the checkout.'
+        ) from None
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -194,11 +195,13 @@ def test_the_page_holds_what_was_run_and_says_what_was_not(runs, tmp_path):
             anchor = text.split(f"[{name}](#")[1].split(")")[0]
             assert anchor.startswith(name)
     assert "numpy" in text
+    assert "](errata.md)" not in text  # which is not there
     assert document.write(tmp_path / "empty") is None
 
 
 def test_the_page_in_the_docs_is_what_its_records_give(tmp_path):
     shutil.copytree(ROOT / "docs" / document.FOLDER, tmp_path / document.FOLDER)
+    (tmp_path / "errata.md").touch()
     assert document.write(tmp_path).read_text() == (ROOT / "docs" / document.PAGE).read_text()
     assert "Not run" not in (ROOT / "docs" / document.PAGE).read_text()
 
@@ -227,6 +230,15 @@ class TestCommand:
         run = self.invoke(*words)
         assert run.exit_code == 2
         assert sentence in run.stderr
+
+    @pytest.mark.parametrize("module", ["altair", "vl_convert"])
+    def test_without_the_development_extra_it_says_what_is_missing(
+        self, module, tmp_path, monkeypatch
+    ):
+        monkeypatch.setitem(sys.modules, module, None)
+        run = self.invoke("imgm-composition", "--out", str(tmp_path))
+        assert run.exit_code == 2
+        assert f"the experiments need {module}, of the development extra" in run.stderr
 
     def test_without_the_source_it_says_where_the_experiments_are(self, tmp_path, monkeypatch):
         monkeypatch.setattr(cli, "__file__", str(tmp_path / "site" / "noiseshape" / "cli.py"))

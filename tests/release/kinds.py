@@ -115,6 +115,11 @@ KINDS = {
         rows,
         lambda: rows([3]),
     ),
+    "row by row": Kind(
+        lambda: ns.directional(ns.identity(bounds=UNIT, n=1), stderr=[0.6, 0.4]).row_by_row(10),
+        rows,
+        lambda: rows([3]),
+    ),
     "data matrix": Kind(
         lambda: ns.imgm(ns.identity(bounds=UNIT, n=10, people=REPLACED), rows=np.eye(10)),
         rows,

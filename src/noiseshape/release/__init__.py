@@ -11,6 +11,8 @@ from .plan import Plan, plan
 from .planned import Planned, Released, Stamp, load
 from .publication import published as read
 from .release import Answer, Release
+from .rowsplan import RowsPlan
+from .rowsrelease import RowsRelease
 from .shapes import directional, isotropic, kronecker
 from .source import Counts, Source
 from .table import Table
@@ -32,6 +34,8 @@ __all__ = [
     "Query",
     "Release",
     "Released",
+    "RowsPlan",
+    "RowsRelease",
     "Source",
     "Stamp",
     "Table",

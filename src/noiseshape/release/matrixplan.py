@@ -42,6 +42,7 @@ from .table import Table
 if TYPE_CHECKING:
     from ..privacy.ledger import Ledger
     from .matrixrelease import MatrixRelease
+    from .rowsplan import RowsPlan
 
 # What rounding a factor of a product may move mu and standard errors by: the millionth of other
 # strategies would take scales beyond 2^40, where a draw takes thirty times as long.
@@ -252,6 +253,26 @@ class MatrixPlan(Planned):
                 "prioritise='privacy'."
             )
         return self
+
+    def row_by_row(self, n: int, *, rows: int | None = None, key: str | None = None) -> RowsPlan:
+        """Return the plan that measures each of n rows as this one does, a chunk at a time.
+
+        For matrices with a row for each person (``identity``, ``features``) that memory does not
+        hold. Ask about one row, or a few that are measured alike: ``identity(..., n=1)``.
+
+        Parameters
+        ----------
+        n
+            How many rows there are: public under replace neighbours.
+        rows
+            How many of them are read, measured and published at a time.
+        key
+            For Spark frames: the column that numbers their rows 0, 1, ..., n - 1.
+        """
+        from .rowsplan import CHUNK, RowsPlan
+
+        width = self.query.size // max(1, getattr(self.query, "n", 1))
+        return RowsPlan(self, n, rows or max(1, CHUNK // width), key)
 
     def release(
         self,

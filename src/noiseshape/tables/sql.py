@@ -427,10 +427,11 @@ def text_of(column: str, kind: Kind | None, sql: Dialect) -> str:
         return f"CASE WHEN {column} THEN 'true' WHEN NOT {column} THEN 'false' END"
     if kind == "real":  # 1.0 is the text 1
         real = _finite(f"TRY_CAST({column} AS DOUBLE)", sql)
-        whole = f"CAST(TRY_CAST(({real}) AS BIGINT) AS {sql.text})"
+        # Not floor, which is a whole number of 64 bits to Spark, and stops on a greater one.
+        whole = f"TRY_CAST(({real}) AS BIGINT)"
         return (
-            f"CASE WHEN ({real}) = floor(({real})) AND abs(({real})) < 9e15 THEN {whole} "
-            f"ELSE CAST(({real}) AS {sql.text}) END"
+            f"CASE WHEN CAST({whole} AS DOUBLE) = ({real}) AND abs(({real})) < 9e15 "
+            f"THEN CAST({whole} AS {sql.text}) ELSE CAST(({real}) AS {sql.text}) END"
         )
     return f"CAST({column} AS {sql.text})"
 
