@@ -27,6 +27,8 @@ MEMBERS = {
     "square root": Toeplitz.power(Spans.prefixes(9), 0.5, 2.0**34),
     "other power": Toeplitz.power(RANGES, 0.3, 2.0**30),
     "cells": Toeplitz.power(RANGES, 0.0, 2.0**30),
+    "blocks of rows": Toeplitz(RANGES, COEFFICIENTS, [64.0, 2.0**20, 3.0**9], [2, 4, 1]),
+    "blocks over 11": Toeplitz(ALL, rounded_power(0.5, 11), [2.0**30, 3.0**19], [5, 6]),
     "any coefficients": Toeplitz(RANGES, COEFFICIENTS, [64.0]),
     "one coefficient": Toeplitz(Spans.each(1), [3], [64.0]),
     "wavelet": Haar(Spans.prefixes(8), [64.0, 70.0, 65.0, 90.0]),
@@ -66,8 +68,8 @@ def test_the_kit_fails_a_wrong_one():
             return np.ones(len(self.widths))
 
     class Late(Toeplitz):
-        def gains(self, low, high):
-            return super().gains(np.maximum(low - 1, 0), high)
+        def mixed(self, low, high, unit):
+            return super().mixed(np.maximum(low - 1, 0), high, unit)
 
     wrong = Unweighed(RANGES, [1, 3, 6, 12], [640.0, 320.0, 500.0, 900.0])
     with pytest.raises(AssertionError):

@@ -115,12 +115,10 @@ class Spanning(Strategy):
     level_sigma: Floats
     """The noise scale of each level, shape (levels,), in the units of the integers measured."""
 
-    changes = None
+    level_rows: tuple[int, ...]
+    """How many rows each level has, in their order."""
 
-    @property
-    @abstractmethod
-    def level_rows(self) -> tuple[int, ...]:
-        """How many rows each level has, in their order."""
+    changes = None
 
     @abstractmethod
     def gains(self, low: NDArray[np.int64], high: NDArray[np.int64]) -> Floats:
@@ -129,6 +127,10 @@ class Spanning(Strategy):
         With R the least-squares rebuild of these scales, entry (j, l) is the sum of R_jr^2 over
         the rows r of level l.
         """
+
+    def mixed(self, low: NDArray[np.int64], high: NDArray[np.int64], unit: Floats) -> Floats:
+        """Return ``gains @ unit`` for numbers (levels, q): variances of levels, say."""
+        return np.asarray(self.gains(low, high) @ unit)
 
     @abstractmethod
     def influence(self, weights: Floats) -> Floats:
@@ -162,7 +164,8 @@ class Spanning(Strategy):
     def span_variance(self, low: ArrayLike, high: ArrayLike) -> Floats:
         """Return the variance of the sum of any spans, (m,): of the noise that is executed."""
         asked = Spans(low, high, self.spans.cells)
-        return np.concatenate([self.gains(*ends) @ self.level_variance for ends in asked.parts()])
+        levels = self.level_variance[:, None]
+        return np.concatenate([self.mixed(*ends, levels)[:, 0] for ends in asked.parts()])
 
     def weighed_variance(self, weights: ArrayLike) -> float:
         """Return the variance of one linear question about the cells, from its whole row of R."""
@@ -210,8 +213,9 @@ class Spanning(Strategy):
             if not np.allclose(level, level[:1], rtol=1e-9, atol=0):
                 return self.densify()._rebuilt_variance(variances)
         alike = variances[starts[:-1]]
-        parts = [self.gains(*ends) @ alike for ends in self.spans.parts()]
-        return np.asarray(np.concatenate(parts))
+        flat = alike.reshape(len(alike), -1)
+        found = np.concatenate([self.mixed(*ends, flat) for ends in self.spans.parts()])
+        return found.reshape(-1, *variances.shape[1:])
 
 
 def level_scales(sigma: ArrayLike, levels: int) -> Floats:

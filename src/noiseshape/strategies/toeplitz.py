@@ -12,6 +12,7 @@ are sums of their squares, and only the errors that are stated go through double
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -21,7 +22,7 @@ from flint import fmpz_poly
 from numpy.typing import ArrayLike, NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
-from .._checks import Floats, floats, frozen
+from .._checks import Floats, floats, frozen, whole
 from ..errors import InvalidInput, TooLarge
 from ..privacy import Profile
 from .exact import Integers, integers, magnitude
@@ -38,7 +39,7 @@ MOST_ADDED = 4_000_000_000
 
 @dataclass(frozen=True, eq=False, init=False)
 class Toeplitz(Spanning):
-    """Integer rows a_(r-i), one scale for all.
+    """Integer rows a_(r-i), with one scale for all or one for each block of rows.
 
     Parameters
     ----------
@@ -47,11 +48,13 @@ class Toeplitz(Spanning):
     coefficients : integers, shape (d,)
         a: the first must not be 0.
     level_sigma
-        The noise scale, at least 1.
+        The noise scale of each block, at least 1.
+    level_rows
+        Rows of each block, in order; by default one block of all.
 
     Formal Guarantees:
-      Under add-remove neighbours the cost of cell i is ``sum over k < d - i of a_k^2 / sigma^2``,
-      exactly: greatest for the first cell.
+      Under add-remove neighbours the cost of cell i is ``sum over r >= i of a_(r-i)^2 / sigma_r^2``,
+      exactly.
 
     Examples
     --------
@@ -63,8 +66,15 @@ class Toeplitz(Spanning):
     spans: Spans
     coefficients: Integers
     level_sigma: Floats
+    level_rows: tuple[int, ...]
 
-    def __init__(self, spans: Spans, coefficients: ArrayLike, level_sigma: ArrayLike) -> None:
+    def __init__(
+        self,
+        spans: Spans,
+        coefficients: ArrayLike,
+        level_sigma: ArrayLike,
+        level_rows: Sequence[int] | None = None,
+    ) -> None:
         a = integers("coefficients", coefficients)
         if a.shape != (spans.cells,) or int(a[0]) == 0:
             raise InvalidInput(
@@ -72,25 +82,37 @@ class Toeplitz(Spanning):
                 f"first of them not 0; got shape {a.shape}."
             )
         a.setflags(write=False)
+        given = [spans.cells] if level_rows is None else level_rows
+        rows = tuple(whole("the rows of a block", count) for count in given)
+        if sum(rows) != spans.cells:
+            raise InvalidInput(
+                f"the blocks of a Toeplitz strategy hold its {spans.cells} rows, got {sum(rows)}."
+            )
         object.__setattr__(self, "spans", spans)
         object.__setattr__(self, "coefficients", a)
-        object.__setattr__(self, "level_sigma", level_scales(np.ravel(level_sigma), 1))
+        object.__setattr__(self, "level_sigma", level_scales(np.ravel(level_sigma), len(rows)))
+        object.__setattr__(self, "level_rows", rows)
 
     @classmethod
     def power(cls, spans: Spans, power: float, sigma: float) -> Toeplitz:
         """Return 2^28 (1 - x)^-power rounded to integers, measured at this scale."""
         return cls(spans, rounded_power(power, spans.cells), [sigma])
 
-    @property
-    def level_rows(self) -> tuple[int, ...]:
-        """One level: d rows."""
-        return (self.spans.cells,)
-
     def asking(self, spans: Spans) -> Toeplitz:
-        """Return the same rows and scale, asked other spans."""
-        twin = Toeplitz(spans, self.coefficients, self.level_sigma)
+        """Return the same rows and scales, asked other spans."""
+        return self._twin(spans, self.coefficients, self.level_sigma)
+
+    def _twin(self, spans: Spans, coefficients: Integers, sigma: Floats) -> Toeplitz:
+        """Return another multiple of the same series: its reciprocal is known."""
+        twin = Toeplitz(spans, coefficients, sigma, self.level_rows)
         vars(twin)["_series"] = self._series
         return twin
+
+    @cached_property
+    def _borders(self) -> list[tuple[int, int]]:
+        """The first row of each block, and the first after it."""
+        ends = np.cumsum((0, *self.level_rows)).tolist()
+        return list(zip(ends, ends[1:], strict=False))
 
     def _apply_to(self, X: Integers) -> Integers:
         if X.ndim == 1:
@@ -107,16 +129,29 @@ class Toeplitz(Spanning):
 
     @cached_property
     def _profile(self) -> Profile:
-        (unit,), exponent = weights(self.level_sigma)
-        return Profile(self._squares[:0:-1] * int(unit), exponent)
+        units, exponent = weights(self.level_sigma)
+        S, d = self._squares, self.spans.cells
+        total = np.zeros(d, dtype=object)
+        for unit, (start, end) in zip(units, self._borders, strict=True):
+            # Rows start, ..., end - 1 hold a_(start - i), ..., a_(end - 1 - i) of cell i.
+            cell = S[end:0:-1] * int(unit)
+            total[:end] += cell
+            if start:
+                total[:start] -= S[start:0:-1] * int(unit)
+        return Profile(total, exponent)
 
     @cached_property
     def _replaced(self) -> Fraction:
-        """Return max ||a_i - a_j||^2: for each distance the first pair differs in most rows."""
+        """Return max ||a_i - a_j||^2: for each distance the first pair differs in most rows.
+
+        With blocks of several scales exactly up to 4,096 cells, and a bound above it beyond.
+        """
         a = self.coefficients
         d = len(a)
         if d == 1:
             return Fraction(0)
+        if len(self.level_rows) > 1:
+            return super()._replaced
         products = convolved(a, a[::-1], full=True).astype(object)[d:]  # sum a_t a_(t+L), L = 1...
         S = self._squares
         greatest = max(S[d] + S[1:d][::-1] - 2 * products)
@@ -124,12 +159,12 @@ class Toeplitz(Spanning):
         return Fraction(int(greatest) * int(unit), 1 << exponent)
 
     def scaled(self, factor: float, *, up: bool = True) -> Toeplitz:
-        """Return the same shape with sigma multiplied by ``factor``."""
+        """Return the same shape with every sigma multiplied by ``factor``."""
         a = self.coefficients
         sigma, finer = refined(scaled(self.level_sigma, factor, up=up), magnitude(a))
-        twin = replace_with(self, a if not finer else integers("", a.astype(object) << finer), sigma)
-        vars(twin)["_series"] = self._series
-        return twin
+        if finer:
+            a = integers("coefficients", a.astype(object) << finer)
+        return self._twin(self.spans, a, sigma)
 
     @cached_property
     def _series(self) -> Floats:
@@ -156,46 +191,62 @@ class Toeplitz(Spanning):
         return np.concatenate([[0.0], np.cumsum(self._series**2)])
 
     def gains(self, low: NDArray[np.int64], high: NDArray[np.int64]) -> Floats:
-        """Return the sum of squares of each span's row of R, shape (m, 1).
+        """Return the sum of squares of each span's row of R in each block, (m, blocks)."""
+        return self.mixed(low, high, np.eye(len(self.level_rows)))
 
-        That is ``sum_(k < L) r_k^2 + sum_(k < low) (r_(k + L) - r_k)^2`` for a span of L cells: a
-        sum of squares, so that nothing cancels.
+    def mixed(self, low: NDArray[np.int64], high: NDArray[np.int64], unit: Floats) -> Floats:
+        """Return ``gains @ unit``.
+
+        The row of a span of L cells is r_(high - 1 - t) at the rows t that it holds, and
+        r_(k + L) - r_k, k = low - 1 - t, before it: sums of squares, so that nothing cancels.
         """
         lengths = high - low
-        total = self._sums[lengths]
         inside = np.flatnonzero(low > 0)
         distinct = np.unique(lengths[inside])
         if len(distinct) and len(distinct) * int(low[inside].max()) > MOST_ADDED:
             raise TooLarge(_too_many(len(distinct)))
+        total = np.zeros((len(low), unit.shape[1]))
+        S = self._sums
+        for weight, (start, end) in zip(unit, self._borders, strict=True):
+            first, last = (np.clip(row, low, high) for row in (start, end))
+            total += (S[high - first] - S[high - last])[:, None] * weight
         r = self._series
         order = inside[np.argsort(lengths[inside], kind="stable")]
-        ends = np.searchsorted(lengths[order], distinct, side="right")
-        start = 0
-        for length, end in zip(distinct.tolist(), ends.tolist(), strict=True):
-            mine = order[start:end]
-            far = int(low[mine].max())
-            apart = np.cumsum((r[length : length + far] - r[:far]) ** 2)
-            total[mine] += apart[low[mine] - 1]
-            start = end
-        return np.asarray(total[:, None] / self._unit**2)
+        stops = np.searchsorted(lengths[order], distinct, side="right")
+        begin = 0
+        for length, stop in zip(distinct.tolist(), stops.tolist(), strict=True):
+            mine = order[begin:stop]
+            at = low[mine]
+            far = int(at.max())
+            apart = np.append(0.0, np.cumsum((r[length : length + far] - r[:far]) ** 2))
+            for weight, (start, end) in zip(unit, self._borders, strict=True):
+                held = apart[at - np.minimum(start, at)] - apart[at - np.minimum(end, at)]
+                total[mine] += held[:, None] * weight
+            begin = stop
+        return np.asarray(total / self._unit**2)
 
-    def by_length(self) -> Floats:
-        """Return the greatest variance of the spans of 1, 2, ..., d cells, shape (d,).
+    def by_length(self, first: int | None = None) -> Floats:
+        """Return the greatest variance of the spans of 1, 2, ... cells, among the ``first`` cells.
 
-        The farther from the first cell the greater it is: the last span of a length has it.
+        The farther from the first cell the greater it is: the last span of a length has it. With
+        one scale for all rows; with several there is no such order.
         """
-        r, S = self._series, self._sums
-        d = len(r)
-        size = next_fast_len(2 * d, real=True)
-        spectrum = np.abs(rfft(r, size)) ** 2
-        shifted = np.append(irfft(spectrum, size)[1:d], 0.0)  # sum r_k r_(k + L), L = 1, ..., d
-        gains = S[d] + S[d - 1 :: -1][:d] - 2 * shifted
-        return np.asarray(gains / self._unit**2 * self.level_variance[0])
+        if len(self.level_rows) > 1:
+            raise InvalidInput("the greatest error of each length is told by one scale for all.")
+        d = self.spans.cells if first is None else first
+        return greatest_gains(self._series[:d]) / self._unit**2 * self.level_variance[0]
 
 
-def replace_with(strategy: Toeplitz, coefficients: Integers, sigma: Floats) -> Toeplitz:
-    """Return the same questions of other rows."""
-    return Toeplitz(strategy.spans, coefficients, sigma)
+def greatest_gains(r: Floats) -> Floats:
+    """Return, for spans of 1, ..., d cells, the greatest sum of squares of a row of R, shape (d,).
+
+    It is ``sum_(k < d) r_k^2 + sum_(k < d - L) r_k^2 - 2 sum_k r_k r_(k + L)``, that of the last.
+    """
+    d = len(r)
+    S = np.concatenate([[0.0], np.cumsum(r**2)])
+    size = next_fast_len(2 * d, real=True)
+    shifted = np.append(irfft(np.abs(rfft(r, size)) ** 2, size)[1:d], 0.0)
+    return np.asarray(S[d] + S[d - 1 :: -1] - 2 * shifted)
 
 
 def power_series(power: float, d: int) -> Floats:

@@ -165,7 +165,11 @@ class Tree(Spanning):
         return np.ldexp(totals / noise.reshape((-1,) + (1,) * (weights.ndim - 1)), -self.bits)
 
     def gains(self, low: Ints, high: Ints) -> Floats:
-        """Return what each level adds to a span's variance, for unit noise, (m, levels).
+        """Return what each level adds to a span's variance, for unit noise, (m, levels)."""
+        return self.mixed(low, high, np.eye(len(self.widths)))
+
+    def mixed(self, low: Ints, high: Ints, unit: Floats) -> Floats:
+        """Return ``gains @ unit`` for numbers (levels, q): no more than q of them are followed.
 
         Going up, a span is a few whole nodes and at most two that it cuts. Of a cut node, V is the
         variance of what the span has in it, and C its covariance with the node's total, given the
@@ -174,11 +178,10 @@ class Tree(Spanning):
         """
         v, fans = self._noise, self._fans
         levels, m = len(v), len(low)
-        unit = np.eye(levels)
         whole_s, last_s = _Dual(v[0], unit[0]), _Dual(v[0], unit[0])
         count = self.spans.cells
         a, b = low.copy(), high - 1
-        cell = _Dual(np.full(m, v[0]), np.broadcast_to(unit[0], (m, levels)))
+        cell = _Dual(np.full(m, v[0]), np.broadcast_to(unit[0], (m, unit.shape[1])))
         one = a == b  # whether both ends are in one node: all of it is then kept on the left
         left, right = (cell, cell), (cell.where(~one), cell.where(~one))
         for level in range(levels):
@@ -214,7 +217,7 @@ class Tree(Spanning):
 
 
 class _Dual:
-    """Numbers, with their slopes in the noise variance of each level: shapes (m,), (m, levels)."""
+    """Numbers, with their slopes in some directions of the levels' noise: shapes (m,), (m, q)."""
 
     def __init__(self, value: Any, slope: Any) -> None:
         self.value, self.slope = np.asarray(value), np.asarray(slope)
