@@ -113,9 +113,7 @@ def test_every_series_and_wavelet_is_its_dense_form(d, power, data):
         Haar(spans, np.linspace(64, 300, levels)),
     ):
         assert_allclose(strategy.variance, strategy.densify().variance, rtol=1e-8)
-        assert_allclose(
-            strategy.variance, strategy.weighed_variance(spans.written()[0]), rtol=1e-8
-        )
+        assert_allclose(strategy.variance, strategy.weighed_variance(spans.written()[0]), rtol=1e-8)
 
 
 def test_the_greatest_error_of_each_length_is_at_the_end():

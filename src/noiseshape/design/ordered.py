@@ -1,16 +1,16 @@
 """One ordered attribute of up to millions of values: which structured strategy, and how good.
 
-Nothing of the size d x d is formed. Three families are designed for the same targets, and the one of
-the least cost is taken:
+Nothing of the size d x d is formed. Three families are designed for the same targets, and the one
+of the least cost is taken:
 
-    series     sums of all cells so far, weighed by powers (1 - x)^-a, rows in blocks of their own noise
+    series     sums of all cells so far, weighed by powers (1 - x)^-a, blocks of rows of own noise
     wavelet    Haar's differences of halves, each level with its own noise
     tree       totals of nodes, least squares, each level with its own noise
 
-The levels' noise is found by the multiplicative iteration of the dual: with rho_jl what level l adds
-to answer j at unit noise, minimise sum_l w_l subject to sum_l rho_jl / w_l <= c_j by
+The levels' noise is found by the multiplicative iteration of the dual: with rho_jl what level l
+adds to answer j at unit noise, minimise sum_l w_l subject to sum_l rho_jl / w_l <= c_j by
 
-    w_l = (sum_j q_j rho_jl / c_j)^1/2,     q_j <- q_j (h_j / F)^1.5,     h_j = sum_l rho_jl / w_l / c_j.
+    w_l = (sum_j q_j rho_jl / c_j)^1/2,  q_j <- q_j (h_j / F)^1.5,  h_j = sum_l rho_jl / w_l / c_j.
 
 The lower bound is over all Gaussian noise: that of nested sums among what is asked, from
 ``spectrum.prefix_bound``, and where that runs the one of the dense ``fit``.
@@ -50,6 +50,7 @@ AIM = 1 - 2e-9
 # Spans on which levels are designed; all of them are then checked.
 SAMPLE = 192
 ROUNDS = 50
+ADDED = 4  # how often the worst of the others are added
 
 # The dense design, for its lower bound: it takes a second.
 DENSE_CELLS, DENSE_SPANS = 128, 2000
@@ -103,8 +104,8 @@ class Targets:
         if isinstance(strategy, Toeplitz):
             achieved = strategy.by_length(len(self.by_length))
             return max(worst, float((achieved / self.by_length).max()))
-        low, high, c = self._ranges()
-        return max(worst, float((strategy.span_variance(low, high) / c).max()))
+        low, high, c = self.listed()
+        return float((strategy.span_variance(low, high) / c).max())
 
     def _ranges(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
         """Return every range and its target."""
@@ -112,18 +113,15 @@ class Targets:
         low, last = np.triu_indices(len(self.by_length))
         return low, last + 1, self.by_length[last - low]
 
-    def sampled(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
-        """Return some of what is asked, with targets: spread evenly, those of the ends included."""
-        at = np.unique(np.linspace(0, len(self.spans) - 1, SAMPLE).astype(np.int64))
-        # Odd places: even ones fall on the borders of binary nodes, which cost least.
-        at = np.unique(np.minimum(at | 1, len(self.spans) - 1))
-        low, high, c = self.spans.low[at], self.spans.high[at], self.variance[at]
-        if self.by_length is None or len(self.by_length) > LISTED:
-            return low, high, c
-        more = self._ranges()
-        step = max(1, len(more[0]) // SAMPLE)
-        joined = [np.concatenate([a, b[::step]]) for a, b in zip((low, high, c), more, strict=True)]
-        return joined[0], joined[1], joined[2]
+    def listed(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+        """Return all that is asked as spans and targets, where the ranges are few enough."""
+        spans = self.spans
+        found = spans.low, spans.high, self.variance
+        if self.by_length is None:
+            return found
+        joined = [np.concatenate(pair) for pair in zip(found, self._ranges(), strict=True)]
+        told = np.isfinite(joined[2])
+        return joined[0][told], joined[1][told], joined[2][told]
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,7 +207,7 @@ def _met(targets: Targets, strategy: Spanning) -> Spanning:
     while (worst := targets.worst(made)) > 1:  # rounded noise has 1/12 more variance
         factor *= math.sqrt(AIM / worst)
         made = strategy.scaled(factor, up=False)
-    return made  # type: ignore[return-value]
+    return made
 
 
 # Series
@@ -285,15 +283,17 @@ def _blocks(targets: Targets, power: float) -> tuple[Floats, list[int]]:
     n = min(d, WRITTEN)
     c = np.full(d, np.inf)
     np.minimum.at(c, targets.spans.high - 1, targets.variance)
+    c = _filled(c)
     where = np.rint(stretched(np.arange(n, dtype=np.float64), d)).astype(np.int64)
     small = np.full(n, np.inf)
     np.minimum.at(small, where, c)  # the tightest target of each place
     a, r = power_series(power, n) ** 2, power_series(1 - power, n) ** 2
-    p, q = np.ones(n) / n, np.isfinite(small) / np.isfinite(small).sum()
+    small = _filled(small)
+    p = q = np.ones(n) / n
     best = (math.inf, np.ones(n))
     for _ in range(200):
         alpha, beta = filtered(a, p), filtered(r, (q / small)[::-1])[::-1]
-        w = np.sqrt(np.maximum(beta, 1e-9 * beta.max()) / alpha)
+        w = np.sqrt(beta / alpha)
         cost = filtered(a, w[::-1])[::-1]
         error = filtered(r, 1 / w) / small
         best = min(best, (float(cost.max() * error.max()), w), key=lambda pair: pair[0])
@@ -305,6 +305,13 @@ def _blocks(targets: Targets, power: float) -> tuple[Floats, list[int]]:
     borders = np.unique(np.concatenate([[0], borders, [d]]))
     scales = [math.exp(-0.5 * float(logs[i:j].mean())) for i, j in pairwise(borders.tolist())]
     return np.array(scales) / min(scales), np.diff(borders).tolist()
+
+
+def _filled(c: Floats) -> Floats:
+    """Return targets with those of the prefix before where none is asked, or else of the first."""
+    told = np.flatnonzero(np.isfinite(c))
+    at = np.searchsorted(told, np.arange(len(c)), side="right") - 1
+    return np.asarray(c[told[np.maximum(at, 0)]])
 
 
 # Wavelets and trees
@@ -361,27 +368,41 @@ def _levelled(
     """Return a cost and a strategy with designed levels; a bound below it and None if beaten."""
     if targets.by_length is not None and len(targets.by_length) > LISTED:
         return math.inf, None
-    low, high, c = targets.sampled()
-    sample = Spans(low, high, targets.spans.cells)
-    w, q = np.ones(levels), np.ones(len(low)) / len(low)
+    low, high, c = targets.listed()
+    some = np.unique(np.linspace(0, len(low) - 1, SAMPLE).astype(np.int64))
+    bound = math.inf
+    for _ in range(ADDED):
+        sample = Targets(Spans(low[some], high[some], targets.spans.cells), c[some])
+        sigma = _level_scales(sample, make, levels)
+        # To answer all that is asked costs no less than these at no more error.
+        bound = _cost(_met(sample, make(sample.spans, sigma)), neighbours)
+        if bound >= beaten:
+            return bound, None
+        made = make(targets.spans, sigma)
+        each = made.span_variance(low, high) / c
+        if each.max() <= 1.01 * each[some].max():
+            break
+        some = np.union1d(some, np.argsort(each)[-SAMPLE // 2 :])  # the worst, not thought of
+    met = _met(targets, made)
+    return _cost(met, neighbours), met
+
+
+def _level_scales(
+    sample: Targets, make: Callable[[Spans, Floats], Spanning], levels: int
+) -> Floats:
+    """Return the scales of levels that cost least for some spans: the iteration of the dual."""
+    spans, c = sample.spans, sample.variance
+    w, q = np.ones(levels), np.ones(len(spans)) / len(spans)
     best = (math.inf, w)
     for _ in range(ROUNDS):
-        made = make(sample, _scales(w))
-        rho = made.gains(low, high)
+        rho = make(spans, _scales(w)).gains(spans.low, spans.high)
         each = rho @ (1 / w) / c
         best = min(best, (float(w.sum() * each.max()), w), key=lambda pair: pair[0])
         z = (q / c) @ rho
         w = np.maximum(np.sqrt(z), 1e-7 * math.sqrt(z.max()))
         q = q * (each / (q @ each)) ** 1.5
         q /= q.sum()
-    made = make(targets.spans, _scales(best[1]))
-    # Fewer questions at no more error cost no less: of all that is asked it costs at least this.
-    few = Targets(sample, c)
-    bound = _cost(_met(few, make(sample, _scales(best[1]))), neighbours)
-    if bound >= beaten:
-        return bound, None
-    met = _met(targets, made)
-    return _cost(met, neighbours), met
+    return _scales(best[1])
 
 
 def _scales(w: Floats) -> Floats:
@@ -400,7 +421,7 @@ _FAMILIES: dict[
 def least(targets: Targets, neighbours: Neighbours = "add-remove") -> tuple[float, str]:
     """Return a lower bound on mu^2 of any Gaussian noise that meets the targets, and its source.
 
-    Of spans with a common end, and of ranges of 1, 2, ... cells from the first, which are nested sums.
+    Of spans with a common end, and of ranges of 1, 2, ... cells from the first: nested sums.
     Under replace n nested sums are n - 1 differences from a person of the innermost group.
     """
     spans, c = targets.spans, targets.variance
@@ -427,12 +448,7 @@ def least(targets: Targets, neighbours: Neighbours = "add-remove") -> tuple[floa
                 best, by = found, f"{len(chain):,} nested sums among what is asked"
     small = spans.cells <= DENSE_CELLS and len(spans) <= DENSE_SPANS
     if small:
-        low, high, variance = spans.low, spans.high, np.array(c)
-        if targets.by_length is not None and len(targets.by_length) <= DENSE_CELLS:
-            more = targets._ranges()
-            told_too = np.isfinite(more[2])
-            low, high = (np.append(x, y[told_too]) for x, y in zip((low, high), more, strict=False))
-            variance = np.append(variance, more[2][told_too])
+        low, high, variance = targets.listed()
         W = Spans(low, high, spans.cells).written()
         made = fit(W, variance, neighbours=neighbours, gap=1e-3, on_gap="label")
         assert made.certificate is not None
@@ -441,9 +457,7 @@ def least(targets: Targets, neighbours: Neighbours = "add-remove") -> tuple[floa
     return best, by
 
 
-def _chains(
-    common: NDArray[np.int64], moving: NDArray[np.int64], c: ArrayLike
-) -> list[Floats]:
+def _chains(common: NDArray[np.int64], moving: NDArray[np.int64], c: ArrayLike) -> list[Floats]:
     """Return the targets of spans with one end in common, from the shortest: the longest chains."""
     variance = np.asarray(c)
     order = np.lexsort((moving, common))
@@ -462,4 +476,8 @@ def _chains(
 def _guess(chain: Floats) -> float:
     """Return about what a chain's bound will be: that of equal targets, at their harmonic mean."""
     kept = chain[np.isfinite(chain)]
-    return ((math.log(len(kept)) + 2.2) / math.pi) ** 2 * float((1 / kept).mean()) if len(kept) else 0.0
+    return (
+        ((math.log(len(kept)) + 2.2) / math.pi) ** 2 * float((1 / kept).mean())
+        if len(kept)
+        else 0.0
+    )

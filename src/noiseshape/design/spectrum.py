@@ -1,7 +1,7 @@
-"""What prefix sums cost at least, at any size: a bound of the dual from one matrix in closed form.
+"""What prefix sums cost at least, at any size: a bound of the dual in closed form.
 
-For nested sums of n groups of cells, W = diag(c)^-1/2 M with M the n x n matrix of ones on and below
-the diagonal. For every matrix U with singular values of at most 1, and unit vectors u and v,
+For nested sums of n groups of cells, W = diag(c)^-1/2 M with M the n x n matrix of ones on and
+below the diagonal. For every matrix U with singular values of at most 1, and unit vectors u and v,
 
     alpha* >= F(p, q)^2 >= (sum over k <= i of u_i c_i^-1/2 U_ik v_k)^2,       p = v^2, q = u^2,
 
@@ -9,15 +9,18 @@ since a nuclear norm is at least the inner product with U. Here U is the orthogo
 
     U_ik = g(i - k + 1/2) + g(i + k - 1/2),   g(x) = 2 / (2n + 1) sin(n x phi)^2 / sin(x phi),
 
-phi = pi / (2n + 1): M has the singular values 1 / (2 sin((2j - 1) phi / 2)). With u and v constant the
-bound is the nuclear norm of M over n, squared; with the best of them it is within half a percent of
-the optimum (docs/math/onedim.md). The first part is a convolution, the second one for each block
+phi = pi / (2n + 1): M has the singular values 1 / (2 sin((2j - 1) phi / 2)). With u and v constant
+the bound is the nuclear norm of M over n, squared; with the best of them it is within a percent
+of the optimum (docs/math/onedim.md). The first part is a convolution, the second one for each block
 below the diagonal: nothing of the size n x n is formed.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy.fft import irfft, rfft
 
 from .._checks import Floats
@@ -56,7 +59,7 @@ def nuclear_bound(n: int) -> float:
     return float((0.5 / np.sin((2 * j - 1) * np.pi / (4 * n + 2))).sum() / n) ** 2
 
 
-def g(x: Floats, n: int) -> Floats:
+def g(x: NDArray[Any], n: int) -> Floats:
     """Return 2 / (2n + 1) sin(n x phi)^2 / sin(x phi), phi = pi / (2n + 1)."""
     phi = np.pi / (2 * n + 1)
     return np.asarray(2 / (2 * n + 1) * np.sin(n * x * phi) ** 2 / np.sin(x * phi))

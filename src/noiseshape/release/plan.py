@@ -31,6 +31,7 @@ from ..strategies.exact import Integers
 from ..tables import Queries, Workload
 from .marginalsplan import MarginalsPlan, by_marginals
 from .measurement import measure
+from .orderedplan import OrderedPlan, by_order
 from .planned import Planned, Stamp
 from .source import Counts, Source, fitting, is_source
 from .table import Table
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 Shape = Literal["fit", "total", "hierarchy", "identity", "sm2"]
 Priority = Literal["accuracy", "privacy"]
-By = Literal["auto", "cells", "marginals"]
+By = Literal["auto", "cells", "marginals", "ordered"]
 
 # Targets aimed at where a plan is put together of parts, so that rounding misses none.
 AIM = 1 - 1e-5
@@ -467,7 +468,7 @@ def plan(
     refine: bool = False,
     gap: float = 1e-3,
     progress: Watch | None = None,
-) -> Plan | MarginalsPlan: ...
+) -> Plan | MarginalsPlan | OrderedPlan: ...
 
 
 def plan(
@@ -480,7 +481,7 @@ def plan(
     refine: bool = False,
     gap: float = 1e-3,
     progress: Watch | None = None,
-) -> Plan | MarginalsPlan:
+) -> Plan | MarginalsPlan | OrderedPlan:
     """Design noise for queries, and round it to the integers that will be executed.
 
     Parameters
@@ -492,8 +493,9 @@ def plan(
         others are for comparison.
     by
         Of a workload: "cells" designs over all its cells at once; "marginals" in the residuals of
-        the marginals that it is about, however large the table. "auto" takes cells where there
-        are few, and says why in ``plan.why`` where it takes marginals.
+        the marginals that it is about, however large the table; "ordered" in structured strategies
+        for prefixes and ranges of one ordered column, up to millions of values. "auto" takes
+        cells where there are few, and says why in ``plan.why`` where it takes another.
     budget
         A ceiling: what the targets need is spent, and more is refused.
     prioritise
@@ -517,19 +519,21 @@ def plan(
         _is_budget(budget)
     if shape not in ("fit", *SHAPES):
         raise InvalidInput(f"shape must be one of fit, {', '.join(SHAPES)}; got {shape!r}.")
-    if by not in ("auto", "cells", "marginals"):
-        raise InvalidInput(f"by must be auto, cells or marginals; got {by!r}.")
+    if by not in ("auto", "cells", "marginals", "ordered"):
+        raise InvalidInput(f"by must be auto, cells, marginals or ordered; got {by!r}.")
     if prioritise not in ("accuracy", "privacy"):
         raise InvalidInput(f'prioritise must be "accuracy" or "privacy", got {prioritise!r}.')
     if prioritise == "privacy" and budget is None:
         raise InvalidInput("prioritise='privacy' spends a budget exactly: give one.")
-    made: Plan | MarginalsPlan | None = None
+    made: Plan | MarginalsPlan | OrderedPlan | None = None
     if isinstance(queries, Workload):
-        made = by_marginals(queries, shape, by, refine=refine, gap=gap)
+        made = by_order(queries, shape, by, refine=refine)
+        if made is None:
+            made = by_marginals(queries, shape, by, refine=refine, gap=gap)
         if made is None:
             queries = queries.compiled()
-    elif by == "marginals":
-        raise InvalidInput("only a Workload is planned by marginals: its columns tell which.")
+    elif by in ("marginals", "ordered"):
+        raise InvalidInput(f"only a Workload is planned by {by!r}: its columns tell which.")
     if made is None:
         asked = _is_queries(queries)
         made = _designed(asked, asked.variance, shape, refine=refine, gap=gap, progress=progress)

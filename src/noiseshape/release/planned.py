@@ -38,11 +38,13 @@ PLANS: Mapping[str, str] = {
     "plan": "noiseshape.release.plan:Plan",
     "matrix plan": "noiseshape.release.matrixplan:MatrixPlan",
     "marginals plan": "noiseshape.release.marginalsplan:MarginalsPlan",
+    "ordered plan": "noiseshape.release.orderedplan:OrderedPlan",
 }
 RELEASES: Mapping[str, str] = {
     "release": "noiseshape.release.release:Release",
     "matrix release": "noiseshape.release.matrixrelease:MatrixRelease",
     "marginals release": "noiseshape.release.marginalsrelease:MarginalsRelease",
+    "ordered release": "noiseshape.release.orderedrelease:OrderedRelease",
 }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -66,9 +66,9 @@ class Haar(Spanning):
             nodes -= nodes // 2
         return (*found, 1)
 
-    def asking(self, spans: Spans) -> Haar:
+    def asking(self, spans: Spans) -> Self:
         """Return the same rows and scales, asked other spans."""
-        return Haar(spans, self.level_sigma, self.bits)
+        return type(self)(spans, self.level_sigma, self.bits)
 
     def _apply_to(self, X: Integers) -> Integers:
         if magnitude(X).bit_length() + self.spans.cells.bit_length() > 62:
@@ -89,10 +89,10 @@ class Haar(Spanning):
         while nodes[-1] > 1:
             nodes.append(nodes[-1] - nodes[-1] // 2)
         for unit, count in zip(units[-2::-1], nodes[-2::-1], strict=True):
-            total = np.repeat(total + int(unit), 2)[:count]
+            total = np.asarray(np.repeat(total + int(unit), 2)[:count], dtype=object)
             if count % 2:  # the last has no sibling, and no difference is measured
                 total[-1] -= int(unit)
-        return Profile(total << (2 * self.bits) if self.bits else total, exponent)
+        return Profile(total * (1 << (2 * self.bits)), exponent)
 
     @cached_property
     def _replaced(self) -> Fraction:
@@ -110,7 +110,7 @@ class Haar(Spanning):
             below += int(unit)
         return Fraction(greatest << (2 * self.bits), 1 << exponent)
 
-    def scaled(self, factor: float, *, up: bool = True) -> Haar:
+    def scaled(self, factor: float, *, up: bool = True) -> Self:
         """Return the same shape with every sigma multiplied by ``factor``."""
         sigma, finer = refined(scaled(self.level_sigma, factor, up=up), 1 << self.bits)
         return replace(self, level_sigma=sigma, bits=self.bits + finer)

@@ -11,12 +11,14 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._checks import Floats, frozen
-from ..errors import InvalidInput, NotSpanned
+from ..errors import InvalidInput
 from ..sampling import rounded_variance
 from .dense import Dense
 from .exact import Integers, integers, magnitude
@@ -174,9 +176,13 @@ class Spanning(Strategy):
             raise InvalidInput(f"a question weighs {self.shape[1]} cells, got shape {w.shape}.")
         return float(self.influence(w) ** 2 @ self.noise_variance)
 
-    def asking(self, spans: Spans) -> Spanning:
+    @abstractmethod
+    def asking(self, spans: Spans) -> Self:
         """Return the same rows and scales, asked other spans."""
-        raise NotSpanned(f"{type(self).__name__} is asked no other spans.")
+
+    @abstractmethod
+    def scaled(self, factor: float, *, up: bool = True) -> Self:
+        """Return the same shape with every sigma multiplied by ``factor``."""
 
     def apply(self, x: ArrayLike) -> Integers:
         """Return A~ x exactly for integers x of shape (d,): shape (k,)."""
@@ -208,7 +214,7 @@ class Spanning(Strategy):
     def _rebuilt_variance(self, variances: Floats) -> Floats:
         """Return the variances of R y, (k, ...) -> (m, ...); of one level, they must be alike."""
         starts = np.cumsum((0, *self.level_rows))
-        for start, end in zip(starts, starts[1:], strict=False):
+        for start, end in pairwise(starts.tolist()):
             level = variances[start:end]
             if not np.allclose(level, level[:1], rtol=1e-9, atol=0):
                 return self.densify()._rebuilt_variance(variances)

@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
+from typing import Self
 
 import numpy as np
 from flint import fmpz_poly
@@ -53,8 +55,8 @@ class Toeplitz(Spanning):
         Rows of each block, in order; by default one block of all.
 
     Formal Guarantees:
-      Under add-remove neighbours the cost of cell i is ``sum over r >= i of a_(r-i)^2 / sigma_r^2``,
-      exactly.
+      Under add-remove neighbours the cost of cell i is exactly
+      ``sum over r >= i of a_(r-i)^2 / sigma_r^2``.
 
     Examples
     --------
@@ -98,13 +100,13 @@ class Toeplitz(Spanning):
         """Return 2^28 (1 - x)^-power rounded to integers, measured at this scale."""
         return cls(spans, rounded_power(power, spans.cells), [sigma])
 
-    def asking(self, spans: Spans) -> Toeplitz:
+    def asking(self, spans: Spans) -> Self:
         """Return the same rows and scales, asked other spans."""
         return self._twin(spans, self.coefficients, self.level_sigma)
 
-    def _twin(self, spans: Spans, coefficients: Integers, sigma: Floats) -> Toeplitz:
+    def _twin(self, spans: Spans, coefficients: Integers, sigma: Floats) -> Self:
         """Return another multiple of the same series: its reciprocal is known."""
-        twin = Toeplitz(spans, coefficients, sigma, self.level_rows)
+        twin = type(self)(spans, coefficients, sigma, self.level_rows)
         vars(twin)["_series"] = self._series
         return twin
 
@@ -112,7 +114,7 @@ class Toeplitz(Spanning):
     def _borders(self) -> list[tuple[int, int]]:
         """The first row of each block, and the first after it."""
         ends = np.cumsum((0, *self.level_rows)).tolist()
-        return list(zip(ends, ends[1:], strict=False))
+        return list(pairwise(ends))
 
     def _apply_to(self, X: Integers) -> Integers:
         if X.ndim == 1:
@@ -158,7 +160,7 @@ class Toeplitz(Spanning):
         (unit,), exponent = weights(self.level_sigma)
         return Fraction(int(greatest) * int(unit), 1 << exponent)
 
-    def scaled(self, factor: float, *, up: bool = True) -> Toeplitz:
+    def scaled(self, factor: float, *, up: bool = True) -> Self:
         """Return the same shape with every sigma multiplied by ``factor``."""
         a = self.coefficients
         sigma, finer = refined(scaled(self.level_sigma, factor, up=up), magnitude(a))
@@ -303,5 +305,3 @@ def _too_many(lengths: int) -> str:
         f"the errors of ranges of {lengths:,} different lengths take too long to state one by one "
         "here: ask for a tree, or for all ranges, whose greatest error of each length is known."
     )
-
-

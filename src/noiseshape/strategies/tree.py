@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from itertools import pairwise
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -63,7 +64,7 @@ class Tree(Spanning):
         self, spans: Spans, widths: Sequence[int], level_sigma: ArrayLike, bits: int = 0
     ) -> None:
         widths = tuple(whole("a width", width) for width in widths)
-        chain = zip(widths, widths[1:], strict=False)
+        chain = pairwise(widths)
         if not widths or widths[0] != 1 or any(b % a or b == a for a, b in chain):
             raise InvalidInput(
                 f"the widths of a tree's levels begin with 1, and each is a multiple of the one "
@@ -82,9 +83,9 @@ class Tree(Spanning):
         """Nodes of each level, the cells first."""
         return tuple(-(-self.spans.cells // width) for width in self.widths)
 
-    def asking(self, spans: Spans) -> Tree:
+    def asking(self, spans: Spans) -> Self:
         """Return the same rows and scales, asked other spans."""
-        return Tree(spans, self.widths, self.level_sigma, self.bits)
+        return type(self)(spans, self.widths, self.level_sigma, self.bits)
 
     def _apply_to(self, X: Integers) -> Integers:
         if magnitude(X).bit_length() + self.spans.cells.bit_length() > 62:
@@ -101,7 +102,7 @@ class Tree(Spanning):
     @property
     def _fans(self) -> list[int]:
         """How many nodes of each level make one of the next."""
-        return [b // a for a, b in zip(self.widths, self.widths[1:], strict=False)]
+        return [b // a for a, b in pairwise(self.widths)]
 
     @cached_property
     def _profile(self) -> Profile:
@@ -116,7 +117,7 @@ class Tree(Spanning):
         told = sum(int(u) for u, rows in zip(units, self.level_rows, strict=True) if rows > 1)
         return Fraction(2 * told << (2 * self.bits), 1 << exponent)
 
-    def scaled(self, factor: float, *, up: bool = True) -> Tree:
+    def scaled(self, factor: float, *, up: bool = True) -> Self:
         """Return the same shape with every sigma multiplied by ``factor``."""
         sigma, finer = refined(scaled(self.level_sigma, factor, up=up), 1 << self.bits)
         return replace(self, level_sigma=sigma, bits=self.bits + finer)
@@ -141,7 +142,7 @@ class Tree(Spanning):
     def _least_squares(self, Y: Floats) -> Floats:
         """Return cells from noisy totals in units of the data, (k, ...) -> (d, ...)."""
         starts = np.cumsum((0, *self.level_rows))
-        own = [Y[a:b] for a, b in zip(starts, starts[1:], strict=False)]
+        own = [Y[a:b] for a, b in pairwise(starts.tolist())]
         each = (-1,) + (1,) * (Y.ndim - 1)
         z, sums = [own[0]], []
         for level, (fan, noise) in enumerate(zip(self._fans, self._noise[1:], strict=True)):
@@ -257,9 +258,7 @@ def _between(start: Ints, stop: Ints, count: int, whole_s: _Dual, last_s: _Dual)
     return whole_s * (nodes - held) + last_s * held
 
 
-def _conditioned(
-    part: tuple[_Dual, ...], together: _Dual, noise: _Dual
-) -> tuple[_Dual, _Dual]:
+def _conditioned(part: tuple[_Dual, ...], together: _Dual, noise: _Dual) -> tuple[_Dual, _Dual]:
     """Return V and C after a node's own row, ``together`` being the variance of its total."""
     V, C = part
     total = together + noise
