@@ -185,7 +185,7 @@ def test_bad_plans_get_one_sentence(monkeypatch):
     with pytest.raises(InvalidInput, match="all ranges are asked"):
         plan.by_length  # noqa: B018
     monkeypatch.setattr("noiseshape.release.orderedplan.free_memory", lambda: 10**6)
-    with pytest.raises(TooLarge, match="0.0 GB are free"):
+    with pytest.raises(TooLarge, match="GB are free"):
         ns.plan(work)
 
 

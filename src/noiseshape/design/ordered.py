@@ -32,11 +32,11 @@ from ..errors import InvalidInput, TooLarge
 from ..strategies.haar import Haar, height
 from ..strategies.spanning import Spanning, Spans
 from ..strategies.toeplitz import (
-    PRECISION,
     Toeplitz,
     filtered,
     greatest_gains,
     power_series,
+    precision,
     rounded_power,
 )
 from ..strategies.tree import Tree
@@ -138,12 +138,15 @@ class OrderedDesign:
         The mu of each family at these targets; of one that was passed over at least this much.
     certificate
         Proof of how far the cost is from the least of all Gaussian noise, and from what.
+    targets : shape (m,)
+        The target variance of each span.
     """
 
     strategy: Spanning
     name: str
     considered: dict[str, float]
     certificate: Certificate
+    targets: Floats
 
 
 def ordered(
@@ -193,7 +196,7 @@ def ordered(
         lower, cost, seconds=time.perf_counter() - started, reason=by, neighbours=neighbours,
         covers=COST,
     )  # fmt: skip
-    return OrderedDesign(strategy, name, considered, proof)
+    return OrderedDesign(strategy, name, considered, proof, targets.variance)
 
 
 def _cost(strategy: Spanning, neighbours: Neighbours) -> float:
@@ -221,7 +224,7 @@ def _series(targets: Targets, neighbours: Neighbours, _: float) -> tuple[float, 
         power = _best_power(targets)
         coefficients = rounded_power(power, spans.cells)
         sigma, blocks = _blocks(targets, power) if prefixes else (np.ones(1), [spans.cells])
-        made = Toeplitz(spans, coefficients, sigma * 2.0 ** (PRECISION + 8), blocks)
+        made = Toeplitz(spans, coefficients, sigma * 2.0 ** (precision(spans.cells) + 8), blocks)
         made_met = _met(targets, made)
     except TooLarge:
         return math.inf, None

@@ -309,10 +309,10 @@ class OrderedPlan(Planned):
         """Return the rows to be counted in each cell of the column, or counts of them."""
         if is_source(data):
             return fitting(data, self.asked.cells)
-        from ..tables.engine import Rows
         from ..tables.opening import opened
+        from ..tables.ordered import Cells
 
-        return fitting(Rows(opened(data), self.asked.layout, self.people), self.asked.cells)
+        return fitting(Cells(opened(data), self.asked.layout, self.people), self.asked.cells)
 
     def rehearse(self) -> None:
         """Rebuild public numbers in one group: a strategy of many values fails alike in all."""

@@ -22,6 +22,7 @@ from .._checks import Floats, whole
 from ..archive import pack, unpack
 from ..errors import InvalidInput, TooLarge
 from ..privacy import People
+from .engine import Rows
 from .layout import Atoms, Layout, domain
 from .schema import Schema
 from .steps import Steps
@@ -245,6 +246,21 @@ class Ordered:
                        np.broadcast_to(variance, low.shape), tuple(longest), tuple(each))
             )  # fmt: skip
         return Ordered(schema, People(**content["people"]), content["table"], tuple(queries))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cells(Rows):
+    """Rows of people, counted in every cell of a column: millions of counts, as arrays."""
+
+    def read(self) -> NDArray[Any]:
+        """Count the rows: exact integers, one for each cell of each group."""
+        counts = np.zeros(self.layout.grid_size, dtype=np.int64)
+        columns = self.engine.arrays(self.statement)
+        if columns:  # some engines return no columns where they return no rows
+            *axes, rows = (np.asarray(column).astype(np.int64) for column in columns)
+            at = np.ravel_multi_index(tuple(axes), self.layout.shape)
+            np.add.at(counts, at, rows)
+        return counts
 
 
 def spans_of(kind: str, count: int, size: int) -> tuple[Ints, Ints]:
