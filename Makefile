@@ -5,6 +5,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+BASE   := $(VENV)/.base
 READY  := $(VENV)/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # The constraints bind build environments too, so that a build is as pinned as a run.
@@ -12,7 +13,7 @@ export PIP_CONSTRAINT = constraints.txt
 
 .PHONY: demo test lint types tests docs bench browser clean
 
-demo: $(READY)
+demo: $(BASE)
 	$(BIN)/python examples/demo.py
 
 test: lint types tests
@@ -47,11 +48,18 @@ bench: $(READY)
 clean:
 	rm -rf $(VENV) out build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-$(READY): pyproject.toml constraints.txt
+# The demo needs what users need; tests need the tools and the peers as well.
+$(BASE): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Noiseshape needs Python 3.11 or later, and $(PYTHON) is not: install it, or say make PYTHON=python3.12."; exit 2; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "$(PYTHON) cannot make virtual environments: install them (on Debian: apt-get install python3-venv) and run make again."; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet -e ".[dev]"
+	@echo "Setting up $(VENV), once."
+	@$(BIN)/pip install --quiet -e .
+	@touch $(BASE)
+
+$(READY): $(BASE)
+	@echo "Setting up what the tests need, once: this may take some minutes."
+	@$(BIN)/pip install --quiet -e ".[dev]"
 	@touch $(READY)

@@ -67,7 +67,7 @@ def main(folder: str = "out") -> None:
     out = Path(folder) / "demo"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    drawn = population(out / "population")
+    population(out / "population")
     survey(out / "survey")
     print("\nWritten:")
     for path in sorted(out.rglob("*")):
@@ -75,8 +75,9 @@ def main(folder: str = "out") -> None:
             print(f"  {path}")
     for name in ("population", "survey"):
         print(f"  {out / name / 'budget.db'} (the ledger; its private staging folder beside it)")
-    if not drawn:
-        print("(No picture: pip install altair vl-convert-python to have one.)")
+    print("Open these in a browser: the releases, with pictures, and what is left of the budget:")
+    for name in ("population", "survey"):
+        print(f"  {out / name / 'report.html'}")
 
 
 def survey(out: Path) -> None:
@@ -94,14 +95,15 @@ def survey(out: Path) -> None:
     with as_file(files("noiseshape").joinpath("data/ma2019.csv.gz")) as data:
         release = plan.release(data, ledger=ledger, out=out / "release", what="survey tables")
     print(f"epsilon at delta 1e-9: {plan.cost.epsilon(1e-9):.4f} of 4 spent\n")
+    release.report(out / "report.html", ledger=ledger, title="A survey of Massachusetts, 2019")
     print(release.table())
     print()
     print(release.mean("PINCP", by="sex"))
     print(f"\nPeople under 30, which nobody asked for: {release.answer('AGEP < 30')}")
 
 
-def population(out: Path) -> bool:
-    """Release the population pyramid; return whether its picture could be drawn."""
+def population(out: Path) -> None:
+    """Release the population pyramid."""
     out.mkdir()
     cells, people = counts()
     queries = asked(cells)
@@ -126,45 +128,10 @@ def population(out: Path) -> bool:
         f"epsilon at delta 1e-9: {plan.cost.epsilon(1e-9):.4f} spent of 1; {ledger.remaining()}\n"
     )
     print(release.table())
-    return _draw(release, out / "pyramid.svg")
-
-
-def _draw(release: ns.Release, path: Path) -> bool:
-    """Draw the released pyramid; False where the drawing library is missing."""
-    try:
-        import altair as alt
-    except ImportError:
-        return False
-    table = release.table()
-    rows = [
-        {"sex": cell.split()[0], "age": int(cell.split()[1]), "people": max(value, 0.0)}
-        for query, cell, value in zip(table["query"], table["cell"], table["value"], strict=True)
-        if query == "pyramid"
-    ]
-    for row in rows:
-        row["people"] *= -1 if row["sex"] == "male" else 1
-    chart = (
-        alt.Chart(alt.InlineData(values=rows), title="Released population by age and sex, US 2019")
-        .mark_bar(orient="horizontal", height=3.4)
-        .encode(
-            x=alt.X(
-                "people:Q", stack=None, axis=alt.Axis(format="~s", labelExpr=_UNSIGNED, tickCount=6)
-            ),
-            y=alt.Y(
-                "age:Q",
-                title="age (85 stands for 85 and over)",
-                scale=alt.Scale(domain=[-1, 87], nice=False),
-            ),
-            # Blue and orange of Okabe and Ito: apart for every kind of colour vision.
-            color=alt.Color("sex:N", sort=SEXES, scale=alt.Scale(range=["#0072B2", "#E69F00"])),
-        )
-        .properties(width=420, height=360)
+    release.report(
+        out / "report.html", ledger=ledger, title="Population of the United States, 2019"
     )
-    chart.save(path)
-    return True
 
-
-_UNSIGNED = "replace(datum.label, '\u2212', '')"
 
 if __name__ == "__main__":
     main(*sys.argv[1:2])

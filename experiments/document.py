@@ -40,7 +40,10 @@ def write(out: Path) -> Path | None:
     if not records:
         return None
     path = out / PAGE
-    path.write_text("\n".join(_lines(records)) + "\n", encoding="utf-8")
+    text = "\n".join(_lines(records)) + "\n"
+    if not (out / "errata.md").is_file():  # which is in the docs, and nowhere else
+        text = text.replace("[errata.md](errata.md)", "`docs/errata.md`")
+    path.write_text(text, encoding="utf-8")
     return path
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from benchmarks.workloads import Workload, range_queries
 
-from .ratios import TEXT, drawn
+from .ratios import drawn
+from .tables import TEXT
 
 
 def draw(d: int, rng: np.random.Generator) -> Workload:

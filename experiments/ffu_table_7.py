@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from benchmarks.workloads import Workload, random_queries
 
-from .ratios import TEXT, drawn
+from .ratios import drawn
+from .tables import TEXT
 
 
 def draw(d: int, rng: np.random.Generator) -> Workload:
@@ -30,7 +31,8 @@ EXPERIMENT = drawn(
     why=(
         "With fair coins GM and CA come out to two digits, and HM with two levels from 256 "
         "cells on; with +1 of probability 0.2, as section 7.4 says, they would be higher: the "
-        "paper's coins were fair. Its HM at 64 and 128 cells is neither tree. The conclusion, "
-        "that all but trees do nearly as well as fitted noise, holds for fair coins only."
+        "paper's coins were fair. Its HM at 64 and 128 cells is none of the trees, but what "
+        "noise on each query gives. The conclusion, that all but trees do nearly as well as "
+        "fitted noise, holds for fair coins only."
     ),
 )

@@ -35,6 +35,10 @@ Watch = Callable[[str], None]
 
 HERE = Path(__file__).parent
 GROUPS = {"ffu": "Fitness-for-use", "mvg": "MVG", "imgm": "IMGM", "ours": "Ours"}
+# What is not computed with: modules, functions by how their names begin, arguments of EXPERIMENT.
+SHOWING = ("harness", "pictures", "tables", "document")
+TOLD = ("table", "verdict", "picture", "_told")
+WORDS = ("title", "protocol", "what", "why", "table", "verdict", "picture")
 Kind = Literal["agrees", "differs", "cannot be reproduced", "ours"]
 
 
@@ -235,27 +239,44 @@ def load(experiment: Experiment, out: Path) -> Record | None:
 
 
 def script(experiment: Experiment) -> str:
-    """Return the hash of the experiment's script and of what it imports here, save how it is shown.
+    """Return the hash of what the experiment computes with: its script and what that imports here.
 
-    Another script, another result: what was kept of an earlier one is not used.
+    How it is shown and told does not count: the modules of ``SHOWING``, and in every other what is
+    called table, verdict, picture or _told..., or is their words.
     """
     digest = hashlib.sha256()
     waiting, seen = [HERE / f"{experiment.name.replace('-', '_')}.py"], set[Path]()
     while waiting:
         path = waiting.pop()
-        if path in seen or path.stem in ("harness", "pictures"):
+        if path in seen or path.stem in SHOWING:
             continue
         seen.add(path)
-        source = path.read_bytes()
-        digest.update(source)
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.ImportFrom) and node.level:
-                base = path.parent if node.level == 1 else path.parents[1]
-                names = [node.module] if node.module else [alias.name for alias in node.names]
+        source = path.read_text(encoding="utf-8")
+        tree = ast.parse(source)
+        for node in tree.body:
+            for part in _computing(node):
+                digest.update((ast.get_source_segment(source, part) or "").encode())
+        for found in ast.walk(tree):
+            if isinstance(found, ast.ImportFrom) and found.level:
+                base = path.parent if found.level == 1 else path.parents[1]
+                names = [found.module] if found.module else [alias.name for alias in found.names]
                 places = [base.joinpath(*name.split(".")) for name in names]
                 waiting += [p for at in places for p in (at.with_suffix(".py"), at / "__init__.py")
                             if p.is_file()]  # fmt: skip
     return digest.hexdigest()[:16]
+
+
+def _computing(node: ast.stmt) -> list[ast.AST]:
+    """Return the parts of a module's statement that results depend on."""
+    if isinstance(node, (ast.Import, ast.ImportFrom, ast.Expr)):
+        return []
+    if isinstance(node, ast.FunctionDef) and node.name.startswith(TOLD):
+        return []
+    if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "EXPERIMENT":
+        call = node.value
+        assert isinstance(call, ast.Call)
+        return [*call.args, *(k.value for k in call.keywords if k.arg not in WORDS)]
+    return [node]
 
 
 def plain(value: Any) -> Any:

@@ -19,7 +19,8 @@ from noiseshape.design import marginals as residual
 
 from .harness import Case, Experiment, Row, Rows, Size, Verdict, capital, column, distinct
 from .pictures import lines
-from .ratios import AT_ITS_BEST, CA, FIT, GAP, GM, HM, HM2, SM2
+from .ratios import AT_ITS_BEST, GAP
+from .tables import CA, FIT, GM, HM, HM2, SM2
 
 # Dense trees of 2^d nodes, and SM-II, stop here.
 MOST_TREES = {"tiny": 4, "default": 10, "full": 12}

@@ -23,7 +23,8 @@ from .matrix_noise import (
     weighted,
 )
 from .mvg_table_3 import EPSILON, IMPORTANT, SETUPS, split
-from .trials import by_method, packed, pictured, summary
+from .tables import by_method, pictured, summary
+from .trials import packed
 
 NAME = "mvg-section-10-2"
 SUBSPACE = [data.LIVER.index(name) for name in ("ALT", "Y")]

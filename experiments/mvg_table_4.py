@@ -17,7 +17,8 @@ from .matrix_noise import (
     moment_sigma,
     printed_change,
 )
-from .trials import by_method, packed, pictured, summary
+from .tables import by_method, pictured, summary
+from .trials import packed
 
 NAME = "mvg-table-4"
 EPSILON = 1.0
@@ -124,11 +125,11 @@ def verdict(rows: Rows) -> Verdict:
         f"are {UNITS:,} times as great: {beside}. MVG's median standard deviation, on [-1, 1], is "
         f"{f['sigma, Theorem 2']:.2g} by Theorem 2 and {f['sigma, Theorem 3']:.2g} by Theorem 3, "
         f"of entries below 1; IMGM's is {f['sigma, IMGM']:.1e}. On [-1, 1], within both intervals: "
-        f"{', '.join(near) or 'none'}. {_theorems(full)}",
+        f"{', '.join(near) or 'none'}. {_told_theorems(full)}",
     )
 
 
-def _theorems(found: dict[str, list[float]]) -> str:
+def _told_theorems(found: dict[str, list[float]]) -> str:
     """Say whether Theorem 3 does better than Theorem 2 beyond the interval of their difference."""
     two, three = (np.array(found[f"MVG, Theorem {k}"]) for k in (2, 3))
     m = mean(two - three)

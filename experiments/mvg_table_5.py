@@ -10,7 +10,8 @@ import numpy as np
 from . import data
 from .harness import Case, Experiment, Floats, Rows, Size, Verdict, generator, mean, printed, shown
 from .matrix_noise import FIXED, Setup, binary_sigma, identity_mechanisms, moment
-from .trials import by_method, packed, pictured, summary
+from .tables import by_method, pictured, summary
+from .trials import packed
 
 NAME = "mvg-table-5"
 EPSILON = 1.0
@@ -116,7 +117,9 @@ def verdict(rows: Rows) -> Verdict:
         f"{shown(f['least sigma'])} to {shown(f['greatest sigma'])} for data in [0, 1]; IMGM needs "
         f"{f['sigma, IMGM']:.1f}. Components of such noise are those of nothing. With second "
         f"moments {'. With those '.join(told)}. Printed: {known['random guess']['mean']}e-2 and "
-        f"{known['MVG, domain knowledge']['mean']}e-2.",
+        f"{known['MVG, domain knowledge']['mean']}e-2. (The exponential mechanism's databases stay "
+        "in the domain, and so keep the direction of its middle, which has much of the first "
+        "component about 0.)",
     )
 
 

@@ -23,14 +23,10 @@ INK = "#333333"
 
 
 def altair() -> Any:
-    """Return Altair, or say how to get it."""
-    try:
-        import altair as alt
-        import vl_convert  # noqa: F401 (it is what writes SVG)
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            "Pictures need altair and vl-convert-python: pip install altair vl-convert-python."
-        ) from None
+    """Return Altair, of the development extra, once what writes its SVG is there too."""
+    import altair as alt
+    import vl_convert  # noqa: F401
+
     return alt
 
 
@@ -46,38 +42,52 @@ def lines(
     points: bool = True,
     x_title: str | None = None,
     y_title: str | None = None,
+    panels: str | None = None,
 ) -> Any:
-    """Return y against x, a line for each value of ``by``; a band from ``low`` to ``high``."""
+    """Return y against x, a line for each value of ``by``, with intervals from ``low`` to ``high``.
+
+    With ``panels``, a picture beside the others for each value of that column.
+    """
     alt = altair()
     rows = [row for row in rows if row.get(x) is not None and row.get(y) is not None]
     order = list(dict.fromkeys(row[by] for row in rows))
-    base = alt.Chart(alt.Data(values=rows)).encode(
-        x=alt.X(f"{_field(x)}:Q", title=x_title or x, scale=_scale(alt, log_x)),
-        color=alt.Color(
-            f"{_field(by)}:N", title=None, sort=order, scale=_cycle(alt, order, COLOURS)
-        ),
-    )
-    vertical = alt.Y(f"{_field(y)}:Q", title=y_title or y, scale=_scale(alt, log_y))
-    layers = [
-        base.mark_line(strokeWidth=2).encode(
-            y=vertical,
-            strokeDash=alt.StrokeDash(
-                f"{_field(by)}:N", title=None, sort=order, scale=_cycle(alt, order, DASHES)
-            ),
+
+    def drawn(rows: Rows, y_title: str | None) -> Any:
+        base = alt.Chart(alt.Data(values=rows)).encode(
+            x=alt.X(f"{_field(x)}:Q", title=x_title or x, scale=_scale(alt, log_x)),
+            color=_coloured(alt, by, order),
+        )
+        vertical = alt.Y(f"{_field(y)}:Q", title=y_title, scale=_scale(alt, log_y))
+        dashes, shapes = _cycle(alt, order, DASHES), _cycle(alt, order, SHAPES)
+        layers = [
+            base.mark_line(strokeWidth=2).encode(
+                y=vertical,
+                strokeDash=alt.StrokeDash(f"{_field(by)}:N", title=None, sort=order, scale=dashes),
+            )
+        ]
+        if points:
+            layers.append(
+                base.mark_point(filled=True, size=60, opacity=1).encode(
+                    y=vertical,
+                    shape=alt.Shape(f"{_field(by)}:N", title=None, sort=order, scale=shapes),
+                )
+            )
+        if any(row.get("low") is not None for row in rows):
+            ends = base.transform_filter("isValid(datum.low)")
+            layers.append(ends.mark_rule().encode(y=alt.Y("low:Q", title=y_title), y2="high:Q"))
+        return alt.layer(*layers)
+
+    if panels is None:
+        return _finished(alt, drawn(rows, y_title or y).properties(width=460, height=300), title)
+    charts = [
+        drawn(
+            [row for row in rows if row[panels] == panel], (y_title or y) if first else None
+        ).properties(width=190, height=240, title=alt.Title(panel, anchor="middle", fontSize=12))
+        for first, panel in zip(
+            [True, *([False] * len(rows))], dict.fromkeys(row[panels] for row in rows), strict=False
         )
     ]
-    if points:
-        layers.append(
-            base.mark_point(filled=True, size=60, opacity=1).encode(
-                y=vertical,
-                shape=alt.Shape(
-                    f"{_field(by)}:N", title=None, sort=order, scale=_cycle(alt, order, SHAPES)
-                ),
-            )
-        )
-    if any(row.get("low") is not None for row in rows):
-        layers.append(base.mark_rule().encode(y=alt.Y("low:Q"), y2="high:Q"))
-    return _finished(alt, alt.layer(*layers), title, 460, 300)
+    return _finished(alt, alt.hconcat(*charts, spacing=24), title)
 
 
 def dots(
@@ -120,7 +130,7 @@ def dots(
             .encode(x=alt.X("low:Q", scale=scale), x2="high:Q")
         )
     height = max(120, len(labels) * (14 + 13 * len(order)))
-    return _finished(alt, alt.layer(*layers), title, 460, height)
+    return _finished(alt, alt.layer(*layers).properties(width=460, height=height), title)
 
 
 def _coloured(alt: Any, by: str, order: list[Any]) -> Any:
@@ -142,11 +152,9 @@ def _field(name: str) -> str:
     return name.replace(".", r"\.").replace(":", r"\:").replace("[", r"\[").replace("]", r"\]")
 
 
-def _finished(alt: Any, chart: Any, title: str, width: int, height: int) -> Any:
+def _finished(alt: Any, chart: Any, title: str) -> Any:
     return (
-        chart.properties(
-            width=width, height=height, title=alt.Title(title, anchor="start", fontSize=14)
-        )
+        chart.properties(title=alt.Title(title, anchor="start", fontSize=14))
         .configure_view(stroke=None)
         .configure_axis(labelFontSize=12, titleFontSize=12, gridOpacity=0.4, titleColor=INK)
         .configure_legend(labelFontSize=12, labelLimit=320, symbolSize=90)

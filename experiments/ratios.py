@@ -6,7 +6,8 @@ worst query then misses its target by alpha / alpha_ref. The paper's reference i
 
 GM, HM and CA stand for what the paper calls by these names. Where its text and its numbers differ,
 both readings are there: GM is noise on the cells (its numbers) or on each query (its text); HM is a
-tree with Qardaji et al.'s branching factor (its text) or its authors' program's two-level tree.
+tree with the branching factor that Qardaji et al.'s rule gives for Gaussian noise, with 16, which
+they quote for Laplace noise, or the two-level tree of the authors' program.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 from benchmarks.workloads import Workload
@@ -24,26 +24,22 @@ from noiseshape.design.identity import unrebuilt_alpha
 from noiseshape.design.reduce import reduce
 from noiseshape.design.sm2 import Options
 
-from .harness import (
-    Case,
-    Experiment,
-    Row,
-    Rows,
-    Size,
-    Verdict,
-    capital,
-    column,
-    distinct,
-    generator,
-    mean,
-    plus_minus,
-    printed,
+from .harness import Case, Experiment, Rows, Size, generator
+from .tables import (
+    CA,
+    FIT,
+    GM,
+    HM,
+    HM2,
+    HM16,
+    PER_QUERY,
+    SM2,
+    TEXT,
+    compared,
+    drawn_picture,
+    drawn_table,
 )
-from .pictures import dots, lines
 
-GM, PER_QUERY, CA, SM2, FIT = "GM", "GM, noise on each query", "CA", "SM-II", "fit"
-HM, HM2 = "HM", "HM, two levels"
-ORDER = (GM, PER_QUERY, HM, HM2, CA, SM2, FIT)
 # Not as published: with the basis moved along and 20 conjugate steps SM-II comes closer, sooner.
 AT_ITS_BEST = Options(conjugate_steps=20)
 
@@ -63,6 +59,7 @@ def mechanisms(
         GM: lambda w: identity(*w),
         HM: lambda w: hierarchy(*w),
         HM2: lambda w: hierarchy(*w, two_level=True),
+        HM16: lambda w: hierarchy(*w, branching=16),
         CA: lambda w: total(*w, gap=GAP),
         **(trees or {}),
     }
@@ -109,7 +106,6 @@ def sizes(size: Size) -> list[tuple[int, int, int]]:
 
 
 Draw = Callable[[int, np.random.Generator], Workload]
-TEXT = "as described"
 
 
 def drawn(name: str, title: str, what: str, readings: dict[str, Draw], why: str) -> Experiment:
@@ -142,116 +138,7 @@ def drawn(name: str, title: str, what: str, readings: dict[str, Draw], why: str)
             "prove nothing, the distance from the least is the ratio."
         ),
         cases=cases,
-        table=partial(table, name),
+        table=partial(drawn_table, name),
         verdict=partial(compared, name, why=why),
-        picture=lambda rows: _drawn_picture(name, rows, title),
+        picture=lambda rows: drawn_picture(name, rows, title),
     )
-
-
-def table(name: str, rows: Rows) -> Rows:
-    """Return, for each d, what is printed and what each reading measures."""
-    known = printed(name)["values"]
-    shown: Rows = []
-    for d in distinct(rows, "d"):
-        line: Row = {"d": d, "": "printed"}
-        line |= {mechanism: known.get(str(d), {}).get(mechanism) for mechanism in ORDER[:-1]}
-        shown.append(line)
-        for reading in distinct(rows, "reading"):
-            here = [r for r in rows if r["d"] == d and r["reading"] == reading]
-            draws = len(distinct(here, "draw"))
-            line = {"d": d, "": reading}
-            for mechanism in ORDER[:-1]:
-                found = column(here, "ratio", mechanism=mechanism)
-                line[mechanism] = plus_minus(found) if found else None
-            line["draws"] = draws
-            for mechanism in (FIT, SM2, CA):
-                gaps = column(here, "gap", mechanism=mechanism)
-                line[f"gap of {mechanism}"] = max(gaps) if gaps else None
-            for mechanism in (FIT, SM2, CA, HM, GM):
-                seconds = column(here, "seconds", mechanism=mechanism)
-                line[f"seconds of {mechanism}"] = mean(seconds).mean if seconds else None
-            shown.append(line)
-    return shown
-
-
-def _drawn_picture(name: str, rows: Rows, title: str) -> Any:
-    """Return measured and printed ratios against d."""
-    points: Rows = []
-    for reading in distinct(rows, "reading"):
-        said = "measured" if reading == TEXT else reading
-        for mechanism in (GM, HM2, CA):
-            for d in distinct(rows, "d"):
-                m = mean(column(rows, "ratio", d=d, mechanism=mechanism, reading=reading))
-                ends = {"low": m.mean - m.half, "high": m.mean + m.half}
-                points.append({"d": d, "ratio": m.mean, **ends, "by": f"{mechanism}, {said}"})
-    points += [
-        {"d": int(d), "ratio": row[mechanism], "by": f"{mechanism}, printed"}
-        for mechanism in (GM, HM, CA)
-        for d, row in printed(name)["values"].items()
-    ]
-    return lines(points, "d", "ratio", "by", capital(title), log_x=True, log_y=True)
-
-
-def shares(name: str, rows: Rows) -> dict[str, tuple[float, float]]:
-    """Return, for each mechanism, the least and greatest of measured over printed, over d."""
-    known = printed(name)["values"]
-    found: dict[str, tuple[float, float]] = {}
-    for mechanism in (GM, HM, HM2, CA, SM2):
-        each = [
-            mean(measured).mean / known[str(d)][HM if mechanism == HM2 else mechanism]
-            for d in distinct(rows, "d")
-            if str(d) in known and (measured := column(rows, "ratio", d=d, mechanism=mechanism))
-        ]
-        if each:
-            found[mechanism] = min(each), max(each)
-    return found
-
-
-def compared(name: str, rows: Rows, why: str) -> Verdict:
-    """Return the verdict on Tables 5 to 8: how far each column is from what is printed."""
-    said, near = [], False
-    for reading in distinct(rows, "reading"):
-        found = shares(name, [r for r in rows if r["reading"] == reading])
-        if reading == TEXT:
-            near = all(0.9 <= x <= 1.1 for m in (GM, CA) for x in found.get(m, (1.0,)))
-        told = ", ".join(
-            f"{m} {low:.2f}" + (f" to {high:.2f}" if high - low > 0.005 else "")
-            for m, (low, high) in found.items()
-        )
-        said.append(f"Measured over printed, by d, {reading}: {told or 'no printed size'}.")
-    return Verdict("agrees" if near else "differs", " ".join([*said, why]))
-
-
-def _printed(known: Row, value: object, mechanism: str) -> float | None:
-    """Return what is printed; both readings of HM stand beside the one that is printed."""
-    number: float | None = known.get(str(value), {}).get(HM if mechanism == HM2 else mechanism)
-    return number
-
-
-# ---------------------------------------------------------------- Tables 4 and 9
-
-
-def one_workload_table(name: str, label: str, rows: Rows) -> Rows:
-    """Return a row a mechanism for a workload that is not drawn."""
-    known = printed(name)["values"]
-    return [
-        {
-            "mechanism": row["mechanism"],
-            "printed": _printed(known, label, row["mechanism"].replace(", by attribute", "")),
-            "measured": row["ratio"],
-            "mu^2 to meet all targets": row["alpha"],
-            "gap": row.get("gap"),
-            "seconds": row.get("seconds"),
-        }
-        for row in rows
-    ]
-
-
-def one_workload_picture(name: str, label: str, rows: Rows, title: str) -> Any:
-    """Return measured and printed ratios as dots."""
-    known = printed(name)["values"][label]
-    points = [
-        {"mechanism": r["mechanism"], "ratio": r["ratio"], "by": "measured"} for r in rows
-    ] + [{"mechanism": m, "ratio": value, "by": "printed"} for m, value in known.items()]
-    x_title = "greatest variance / target (log scale)"
-    return dots(points, "ratio", "mechanism", "by", title, log_x=True, x_title=x_title)

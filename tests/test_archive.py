@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noiseshape.archive import pack, read_text, sealed, unpack, unsealed, write_whole
+from noiseshape.archive import (
+    digest_of,
+    kind_of,
+    pack,
+    raw,
+    read_text,
+    sealed,
+    unpack,
+    unsealed,
+    write_whole,
+)
 from noiseshape.errors import InvalidInput
 
 
@@ -111,3 +121,16 @@ def test_unreadable_files_are_one_sentence(tmp_path):
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InvalidInput, match="cannot be read"):
         read_text(tmp_path / "binary", "plan")
+
+
+def test_the_kind_of_a_file_is_told_by_its_seal():
+    assert kind_of(sealed("plan", 1, {})) == "plan"
+    for text in ("", "{}", "[1]", "no json"):
+        assert kind_of(text) == ""
+
+
+def test_bytes_of_integers_and_their_digest():
+    values = np.array([1, -2, 1 << 62])
+    assert np.array_equal(np.frombuffer(raw(values), dtype="<i8"), values)
+    assert digest_of(values) == digest_of(values.astype(">i8"))
+    assert digest_of(values) != digest_of(values[::-1])

@@ -383,8 +383,8 @@ BAD_SPECS = [
      "5,000,000,050,000,000 ranges"),
     (typed(age="{integers: [0, 99999999]}") + "  - {prefixes: age, stderr: 1}",
      "GB to plan, and"),
-    (typed(age="{integers: [0, 3999]}", sex="{integers: [0, 3999]}")
-     + "  - {marginal: [age, sex], stderr: 1}", "would need 8.2 GB for their labels alone"),
+    (typed(age="{integers: [0, 299]}", sex="{integers: [0, 299]}\n  b: {integers: [0, 299]}")
+     + "  - {marginal: [age, sex, b], stderr: 1}", "would need 14.0 GB for their labels alone"),
 ]  # fmt: skip
 
 

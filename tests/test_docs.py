@@ -1,6 +1,7 @@
 """Every Python block of the documents runs, in order, one namespace a document."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,32 @@ def commands():
 @pytest.mark.parametrize("command", sorted(commands()))
 def test_every_command_is_documented(command):
     assert f"noiseshape {command} " in (ROOT / "docs/commands.md").read_text()
+
+
+TYPED = re.compile(r"^ *(noiseshape [a-z][^#`|\n]*?) *(?:#.*|> .*)?$", re.MULTILINE)
+LINES = [
+    (path, line)
+    for path in DOCUMENTS
+    if path.parent.name != "reproduction"
+    for line in TYPED.findall(path.read_text())
+]
+
+
+@pytest.mark.parametrize(("path", "line"), LINES, ids=[line for _, line in LINES])
+def test_commands_as_typed_are_understood(path, line):
+    """Each word is a command, an argument or an option that there is; nothing is run."""
+    command, words = typer.main.get_command(app), shlex.split(line)[1:]
+    while hasattr(command, "commands"):
+        command = command.commands[words.pop(0)]
+    command.make_context("noiseshape", words)
+
+
+def test_a_command_that_is_not_there_would_be_found():
+    assert len(LINES) > 10
+    with pytest.raises(KeyError):
+        test_commands_as_typed_are_understood(None, "noiseshape paln spec.yaml")
+    with pytest.raises(Exception, match="no-such-option"):
+        test_commands_as_typed_are_understood(None, "noiseshape plan spec.yaml --no-such-option")
 
 
 def test_there_are_examples_to_run():

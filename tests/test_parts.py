@@ -1,6 +1,7 @@
 """A spec of tables and matrices: planned together, all checked before the first is debited."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -91,6 +92,37 @@ def test_a_plan_of_parts_says_each_and_all_together(run, tmp_path):
                 "--ledger", "b.db")  # fmt: skip
     assert again.exit_code == 0, again.stderr
     assert "cannot be made" in run("plan", "spec.yaml", "--save", "plans").stderr
+
+
+def test_the_custodian_is_told_of_rows_and_of_parts(run):
+    shown = run("check", "spec.yaml", "--data", "rows.parquet")
+    assert shown.exit_code == 0, shown.stderr
+    assert "means: 1 answers." in shown.stdout
+    assert "200 rows." in shown.stdout
+    assert json.loads(run("check", "spec.yaml", "--json").stdout)["moments"] == {"answers": 3}
+
+
+def test_more_answers_than_can_be_printed_are_counted(run, monkeypatch):
+    monkeypatch.setattr("noiseshape.cli.PRINTED", 1)
+    assert "3 answers, in the files." in run(*RELEASE).stdout
+
+
+def test_all_parts_are_in_one_report(run, tmp_path):
+    shown = run("plan", "spec.yaml", "--report", "plan.html", "--ledger", "b.db")
+    assert "To be looked at: plan.html" in shown.stdout
+    assert run(*RELEASE).exit_code == 0
+    assert run("report", "out", "--out", "r.html", "--ledger", "b.db").exit_code == 0
+    assert "To be looked at: out/report.html" in run("report", "out").stdout
+    assert run("release", "spec.yaml", "--data", "rows.parquet", "--out", "out", "--ledger",
+               "b.db").exit_code == 2  # fmt: skip
+    for name in ("plan", "r", "out/report"):
+        html = (tmp_path / f"{name}.html").read_text()
+        for part in ("tables", "moments", "means"):
+            assert f"{part}: what, and about whom" in html
+        assert "What all parts cost together" in html
+        assert len(set(re.findall(r'<section id="([^"]+)"', html))) == html.count("<section id=")
+        assert ("the released numbers" in html) == (name != "plan")
+    assert "The ledger allows" in (tmp_path / "r.html").read_text()
 
 
 def test_matrices_alone_need_no_schema(run, tmp_path):

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,12 +31,13 @@ from .parts import planned as planned_parts
 from .parts import released as released_parts
 from .parts import total
 from .privacy import Budget, Ledger, People, epsilon
-from .release import Planned, Released
+from .release import Planned, Released, RowsPlan
 from .release import load as loaded
 from .release import plan as designed
 from .release.publication import published, writable
 from .release.run import run
 from .release.table import Table
+from .report import of_parts
 from .tables.check import WARNING
 from .tables.check import check as looked_at
 from .tables.opening import opened
@@ -51,6 +52,9 @@ app = typer.Typer(
 )
 ledger = typer.Typer(help="Make, show and verify budget ledgers.", no_args_is_help=True)
 app.add_typer(ledger, name="ledger")
+
+# Answers that are made into a table to be printed, whose middle is then left out.
+PRINTED = 1_000_000
 
 File = Annotated[Path, typer.Argument(help="The ledger's file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -149,11 +153,11 @@ def plan(
         parts = _parts(spec)
         if parts is not None:
             if report is not None:
-                raise InvalidInput(
-                    "a spec with matrices has several plans: --save them in a folder, and look at "
-                    "one, as noiseshape plan FOLDER/tables.json --report plan.html."
-                )
+                book = None if ledger is None else Ledger.open(ledger)
+                of_parts(parts, delta=delta, ledger=book).save(report)
             _show_parts(parts, save, every=every, delta=delta, as_json=as_json)
+            if report is not None and not as_json:
+                typer.echo(f"To be looked at: {report}.")
             return
         if save is not None and save.suffix != ".json":
             raise InvalidInput(f"{save} must end with .json, as plans do: --save plan.json.")
@@ -189,13 +193,17 @@ def release(
     resume: Annotated[
         int | None, typer.Option(help="Ledger entry of an interrupted run to continue.")
     ] = None,
+    engine: Annotated[str, typer.Option(help="What counts the rows: duckdb or spark.")] = "duckdb",
+    master: Annotated[
+        str | None, typer.Option(help="Where Spark runs, such as local[2]; all cores by default.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Debit the ledger, count the rows, add exact noise, and publish a folder.
 
     Example: noiseshape release spec.yaml --data census.parquet --out published --ledger budget.db
     """
-    with _plainly():
+    with _plainly(), ExitStack() as held:
         if out is None:
             raise InvalidInput("name a new folder to publish in: --out published.")
         if ledger is None and not unrecorded:
@@ -211,13 +219,13 @@ def release(
             raise InvalidInput("name the rows: --data census.parquet, or data: in the spec.")
         if data is None and asked is not None:
             rows = str(spec.parent / rows)
-        engine = opened(rows)
+        given_as = held.enter_context(_counted_by(engine, rows, master))
         label = vintage or (asked.vintage if asked is not None else None)
         # What cannot be read, or not be paid, is found before the noise is designed.
         if asked is not None:
             if asked.queries:
                 work = asked.workload(spec.parent)
-                check_kinds(work.schema, work.people, engine.kinds())
+                check_kinds(work.schema, work.people, opened(given_as).kinds())
             if ledger is not None:
                 _pays(Ledger.open(ledger), asked.said_people(), label)
         parts = _parts(spec)
@@ -225,7 +233,7 @@ def release(
             with progress("Reading rows and adding noise"):
                 each = released_parts(
                     parts,
-                    rows,
+                    given_as,
                     ledger=ledger,
                     out=out,
                     who=who,
@@ -238,10 +246,10 @@ def release(
             return
         writable(out)
         made = _planned(spec)
-        with progress("Counting rows and adding noise"):
+        with progress("Counting rows and adding noise") as watch:
             given = run(
                 made,
-                rows,
+                made.source(given_as, watch) if isinstance(made, RowsPlan) else given_as,
                 ledger=ledger,
                 out=out,
                 who=who,
@@ -253,7 +261,7 @@ def release(
         if as_json:
             typer.echo(json.dumps(_release_facts(given, out), indent=2))
             return
-        _show(given.table())
+        _show_answers(given)
         typer.echo("")
         typer.echo(f"Published in {out}: {', '.join(_files(out))}. Look at {out / 'report.html'}.")
         if ledger is not None:
@@ -277,7 +285,8 @@ def check(
         asked.ceiling()
         if asked.matrices:
             _check_parts(spec, asked, data, as_json=as_json)
-            return
+            if data is None or not asked.queries or as_json:
+                return
         work = asked.workload(spec.parent)
         if data is None:
             with progress("Compiling the queries"):
@@ -321,11 +330,6 @@ def report(
     with _plainly():
         epsilon(delta, 1.0)
         inside = _inside(folder)
-        if inside:
-            _show_released(inside, folder, None, as_json=as_json)
-            return
-        with progress("Reading the release"):
-            given = published(folder)
         book = None if ledger is None else Ledger.open(ledger)
         if book is not None and out is None:
             raise InvalidInput(
@@ -333,6 +337,15 @@ def report(
                 "for the report, --out report.html."
             )
         page = out or folder / "report.html"
+        if inside:
+            if out is not None or not page.exists():
+                of_parts(inside, delta=delta, ledger=book).save(page)
+            _show_released(inside, folder, None, as_json=as_json)
+            if not as_json:
+                typer.echo(f"To be looked at: {page}.")
+            return
+        with progress("Reading the release"):
+            given = published(folder)
         if out is not None or not page.exists():
             given.report(page, delta=delta, ledger=book)
         if as_json:
@@ -345,7 +358,7 @@ def report(
         typer.echo("")
         _show(given.plan.summary())
         typer.echo("")
-        _show(given.table())
+        _show_answers(given)
         typer.echo(f"To be looked at: {page}.")
 
 
@@ -356,6 +369,25 @@ def schema() -> None:
     Example: noiseshape schema > spec.schema.json
     """
     typer.echo(json.dumps(specs.json_schema(), indent=2))
+
+
+@contextmanager
+def _counted_by(engine: str, rows: str, master: str | None) -> Iterator[Any]:
+    """Yield rows for the engine that counts them: a path, or a frame of Spark."""
+    if engine not in ("duckdb", "spark"):
+        raise InvalidInput(f"rows are counted by duckdb or spark, got --engine {engine}.")
+    if engine == "duckdb":
+        if master is not None:
+            raise InvalidInput("--master says where Spark runs: say --engine spark too.")
+        opened(rows)  # what cannot be read is found first
+        yield rows
+        return
+    from .tables.spark import reading
+
+    with ExitStack() as session:
+        with progress("Starting Spark"):
+            frame = session.enter_context(reading(rows, master or "local[*]"))
+        yield frame
 
 
 def _left(path: Path) -> str:
@@ -391,6 +423,14 @@ def _planned(path: Path) -> Planned:
             prioritise=asked.prioritise,
             progress=lambda state: watch(f"gap {state.gap:.1e}"),
         )
+
+
+def _show_answers(given: Released) -> None:
+    """Print the answers, or how many there are where they would not fit in memory as text."""
+    if given.plan.count > PRINTED:
+        typer.echo(f"{given.plan.count:,} answers, in the files.")
+    else:
+        _show(given.table())
 
 
 def _parts(path: Path) -> dict[str, Planned] | None:
@@ -448,7 +488,8 @@ def _show_released(
     for name, given in each.items():
         paid = "no ledger" if given.stamp is None else f"ledger entry {given.stamp.number}"
         typer.echo(f"{name}: paid by {paid}, in {out / name}: {', '.join(_files(out / name))}.")
-        typer.echo(f"{given.table()}\n")
+        _show_answers(given)
+        typer.echo("")
     if ledger is not None:
         typer.echo(f"Paid by {ledger}: {Ledger.open(ledger).remaining()}.")
 
@@ -497,7 +538,8 @@ def _plan_lines(made: Planned, delta: float) -> Iterator[str]:
     people, cost = made.people, made.cost
     person = "one row" if people.unit == "rows" else f"up to {people.max_rows} rows of one person"
     change = "is there or not" if people.neighbours == "add-remove" else "has other values"
-    yield f"{made.count:,} answers; privacy for whether {person} {change}."
+    answers = "1 answer" if made.count == 1 else f"{made.count:,} answers"
+    yield f"{answers}; privacy for whether {person} {change}."
     yield (
         f"Cost: epsilon {cost.epsilon(delta):.6g} at delta {delta:g}; rho {cost.rho:.6g}; "
         f"mu {cost.mu:.6g}."
@@ -520,7 +562,7 @@ def _release_facts(given: Released, folder: Path) -> dict[str, Any]:
         "folder": str(folder),
         "files": _files(folder),
         "ledger entry": None if given.stamp is None else given.stamp.number,
-        "answers": list(given.table().rows()),
+        "answers": list(given.table().rows()) if given.plan.count <= PRINTED else given.plan.count,
     }
 
 
@@ -677,7 +719,7 @@ def reproduce(
 
     Example: noiseshape reproduce ffu-table-4
     """
-    with _plainly():
+    with _plainly(), _with_development_extra():
         harness, document = _experiments()
         known = harness.experiments_by_name()
         chosen = [harness.named(name) for name in (known if every else names or [])]
@@ -707,20 +749,25 @@ def _experiments() -> tuple[Any, Any]:
         if (root / "experiments" / "printed.json").is_file():
             if str(root) not in sys.path:
                 sys.path.insert(0, str(root))
-            try:
-                names = ("experiments.harness", "experiments.document")
-                harness, document = (importlib.import_module(name) for name in names)
-                harness.experiments_by_name()
-            except ModuleNotFoundError as error:
-                raise InvalidInput(
-                    f"the experiments need {error.name}, of the development extra: "
-                    'pip install -e ".[dev]" in the checkout.'
-                ) from None
+            names = ("experiments.harness", "experiments.document")
+            harness, document = (importlib.import_module(name) for name in names)
             return harness, document
     raise InvalidInput(
         "the experiments come with Noiseshape's source and are not installed: clone it, "
         'pip install -e ".[dev]", and run noiseshape reproduce in its folder.'
     )
+
+
+@contextmanager
+def _with_development_extra() -> Iterator[None]:
+    """Turn a module that is not there into what to install."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise InvalidInput(
+            f"the experiments need {error.name}, of the development extra: "
+            'pip install -e ".[dev]" in the checkout.'
+        ) from None
 
 
 if __name__ == "__main__":

@@ -68,6 +68,13 @@ class TestExponential:
         )
         assert 0.3 * eps < worst <= eps
 
+    def test_a_database_is_drawn_at_twice_the_sensitivity_over_epsilon(self):
+        """One record of 3 features, each within 2: 6, and so a scale of 2 * 6 / 0.8."""
+        X = rng().uniform(-1, 1, size=(40, 3))
+        drawn = exponential.database(X, -1.0, 1.0, 0.8, rng(2))
+        expected = exponential.truncated_laplace(X, 15.0, -1.0, 1.0, rng(2))
+        np.testing.assert_array_equal(drawn, expected)
+
 
 class TestComponents:
     def test_in_two_dimensions_it_is_von_mises_of_twice_the_angle(self):
@@ -105,6 +112,13 @@ class TestComponents:
         change = (X.T @ X - Y.T @ Y) * 0.6 / (2 * 5.0**2)
         assert np.linalg.norm(change, 2) == pytest.approx(0.6 / 2)
 
+    def test_the_component_is_drawn_for_records_of_length_one(self):
+        X = rng().normal(size=(30, 3))
+        drawn = components.component(X, 7.0, 0.6, rng(2))
+        units = X / 7.0
+        K = 30 * 0.6 / 2 * (units.T @ units / 30)  # n (epsilon / 2) A
+        np.testing.assert_allclose(drawn, components.bingham(K, 1, rng(2))[0])
+
 
 class TestProjection:
     def test_a_sketch_estimates_the_lifted_moment(self):
@@ -118,8 +132,8 @@ class TestProjection:
     def test_what_is_drawn_has_the_law_of_a_sketch_of_the_records(self):
         """By its covariance: rows are N(0, X^T X + w^2 I), independent."""
         X, rows = rng().normal(size=(20, 2)), 5
-        w = projection.threshold(rows, 30.0, 0.1) * 0.01
-        drawn = [projection.moment(projection.sketch(X, rows, 0.01, 30.0, 0.1, rng(k)))
+        w = projection.threshold(rows, 30.0, 0.1) * 0.5
+        drawn = [projection.moment(projection.sketch(X, rows, 0.5, 30.0, 0.1, rng(k)))
                  for k in range(3000)]  # fmt: skip
         expected = X.T @ X + w**2 * np.eye(2)
         error = np.std(drawn, axis=0) / math.sqrt(3000)

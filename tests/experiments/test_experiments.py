@@ -11,7 +11,8 @@ from benchmarks.workloads import marginals, pl94
 from experiments.harness import column
 from experiments.matrix_noise import Setup, box_cost, box_sigma, weighted
 from experiments.ratios import mechanisms
-from experiments.trials import by_method, hindsight, packed, summary
+from experiments.tables import by_method, hindsight, summary
+from experiments.trials import packed
 from scipy import sparse
 from scipy.stats import norm
 

@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -128,20 +129,27 @@ def test_a_damaged_record_is_computed_again(tmp_path):
     assert len(calls) == 6
 
 
-def test_a_script_is_known_with_what_it_imports_here(monkeypatch, tmp_path):
+def test_a_script_is_known_with_what_it_computes_with(monkeypatch, tmp_path):
+    """Helpers count, in whatever way they are imported; words, tables and pictures do not."""
     shutil.copytree(harness.HERE, tmp_path / "e", ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(harness, "HERE", tmp_path / "e")
-    figure, table = harness.named("ffu-figure-2"), harness.named("mvg-section-10-2")
-    before = harness.script(figure), harness.script(table)
-    for changed in ("ratios.py", "baselines/ridge.py", "harness.py"):
-        with (tmp_path / "e" / changed).open("a") as file:
-            file.write("# changed\n")
-    assert harness.script(figure) != before[0]  # by way of marginal_figures
-    assert harness.script(table) != before[1]
-    again = harness.script(figure)
-    with (tmp_path / "e" / "harness.py").open("a") as file:
-        file.write("# changed\n")
-    assert harness.script(figure) == again
+
+    def changed(name, place, old, new):
+        experiment = harness.named(name)
+        before, path = harness.script(experiment), tmp_path / "e" / place
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+        return harness.script(experiment) != before
+
+    assert changed("ffu-figure-2", "ratios.py", "GAP = 1e-4", "GAP = 1e-5")
+    assert changed("mvg-section-10-2", "baselines/ridge.py", "RIDGE = 1.0", "RIDGE = 2.0")
+    assert changed("ffu-table-7", "ffu_table_7.py", "< 0.5", "< 0.4")
+    assert not changed("ffu-table-7", "ffu_table_7.py", "With fair coins GM", "With coins GM")
+    assert not changed("ours-time", "ours_time.py", "one thread", "a thread")
+    assert not changed("mvg-table-3", "mvg_table_3.py", "nothing of the data", "nought of the data")
+    assert not changed("ffu-table-5", "tables.py", "Measured over printed", "Over printed")
+    assert not changed("mvg-table-3", "mvg_table_3.py", "# Cases of so many", "# So many")
 
 
 def test_seeds_are_of_the_words_alone():
@@ -187,11 +195,13 @@ def test_the_page_holds_what_was_run_and_says_what_was_not(runs, tmp_path):
             anchor = text.split(f"[{name}](#")[1].split(")")[0]
             assert anchor.startswith(name)
     assert "numpy" in text
+    assert "](errata.md)" not in text  # which is not there
     assert document.write(tmp_path / "empty") is None
 
 
 def test_the_page_in_the_docs_is_what_its_records_give(tmp_path):
     shutil.copytree(ROOT / "docs" / document.FOLDER, tmp_path / document.FOLDER)
+    (tmp_path / "errata.md").touch()
     assert document.write(tmp_path).read_text() == (ROOT / "docs" / document.PAGE).read_text()
     assert "Not run" not in (ROOT / "docs" / document.PAGE).read_text()
 
@@ -220,6 +230,15 @@ class TestCommand:
         run = self.invoke(*words)
         assert run.exit_code == 2
         assert sentence in run.stderr
+
+    @pytest.mark.parametrize("module", ["altair", "vl_convert"])
+    def test_without_the_development_extra_it_says_what_is_missing(
+        self, module, tmp_path, monkeypatch
+    ):
+        monkeypatch.setitem(sys.modules, module, None)
+        run = self.invoke("imgm-composition", "--out", str(tmp_path))
+        assert run.exit_code == 2
+        assert f"the experiments need {module}, of the development extra" in run.stderr
 
     def test_without_the_source_it_says_where_the_experiments_are(self, tmp_path, monkeypatch):
         monkeypatch.setattr(cli, "__file__", str(tmp_path / "site" / "noiseshape" / "cli.py"))

@@ -121,3 +121,15 @@ def test_bad_rows_are_refused_before_anything_is_read(data, sentence):
         return
     with pytest.raises(InvalidInput, match=sentence):
         query.source(data)
+
+
+@pytest.mark.xdist_group("spark")
+def test_spark_gives_what_an_array_gives(spark):
+    X = rows()
+    held = spark.createDataFrame([tuple(row) for row in X.tolist()], "x double, y double")
+    for query in list(queries())[1::3]:  # the middle of bounds for what is missing; a fine grid
+        plain = [int(v) for v in query.source(X).read()]
+        assert [int(v) for v in query.source(held).read()] == plain, query
+    fine = ns.second_moment(columns=["x"], bounds=(0, 1), step=2.0**-30)
+    many = spark.createDataFrame([(0.999999,)] * 3000, "x double")
+    assert int(fine.source(many).read()[0]) == 3000 * round(0.999999 * 2**30) ** 2 > 2**70

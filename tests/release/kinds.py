@@ -84,6 +84,14 @@ def square(**options):
 UNIT = {"a": (0, 1), "b": (0, 1)}
 REPLACED = ns.People(neighbours="replace")
 
+
+def union():
+    schema = ns.Schema({"age": ns.integers(0, 3), "sex": ["F", "M"]})
+    work = ns.Workload(schema, table="people").marginal("age", stderr=4)
+    work.where("age >= 2 or sex == 'F'", stderr=2).prefixes("age", stderr=5)
+    return ns.plan(work.total(stderr=3), by="union")
+
+
 KINDS = {
     "queries": Kind(prefixes, lambda: [5, 6, 7, 8], lambda: [5, 6, 8, 8]),
     "replace": Kind(
@@ -95,6 +103,7 @@ KINDS = {
     "moments": Kind(moments, lambda: POINTS, lambda: POINTS[:2]),
     "correlated": Kind(data_matrix, lambda: POINTS, lambda: np.vstack([POINTS[:2], [[0, 0]]])),
     "persons": Kind(lambda: people("pid"), lambda: frame(10), lambda: frame(9)),
+    "union": Kind(union, lambda: frame(10), lambda: frame(10)[:-1]),
     "marginals": Kind(marginals, lambda: frame(10), lambda: frame(10)[:-1]),
     "marginals of persons": Kind(lambda: marginals("pid"), lambda: frame(10), lambda: frame(9)),
     "marginals, replaced": Kind(
@@ -116,6 +125,11 @@ KINDS = {
     ),
     "mean": Kind(
         lambda: ns.isotropic(ns.mean(bounds=UNIT, count=10, people=REPLACED), stderr=0.1),
+        rows,
+        lambda: rows([3]),
+    ),
+    "row by row": Kind(
+        lambda: ns.directional(ns.identity(bounds=UNIT, n=1), stderr=[0.6, 0.4]).row_by_row(10),
         rows,
         lambda: rows([3]),
     ),

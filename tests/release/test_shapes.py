@@ -61,6 +61,17 @@ def test_on_a_ball_neither_beats_the_other_whatever_the_weights():
     assert plan.certificate.gap < 1e-9
 
 
+def test_isotropic_noise_is_equal_in_orthonormal_coordinates_of_each_part():
+    """Off the diagonal, where an entry stands twice, half the variance."""
+    query = ns.covariance(columns=list(WIDE), bounds=WIDE, expected=100)
+    v = ns.isotropic(query).coordinates
+    i, j = np.triu_indices(3)
+    assert_allclose(v[1:4], v[1], rtol=1e-4)
+    assert_allclose(v[4:] * np.where(i == j, 1, 2), v[4], rtol=1e-4)
+    moment = ns.isotropic(ns.second_moment(bounds=WIDE)).coordinates
+    assert_allclose(moment * np.where(i == j, 1, 2), moment[0], rtol=1e-4)
+
+
 @pytest.mark.parametrize("ask", ["covariance", "mean", "identity"])
 def test_elsewhere_it_is_never_worse(ask):
     more = {"n": 4} if ask == "identity" else {"expected": 1000}

@@ -64,6 +64,30 @@ def matrix():
 
 
 @pytest.fixture(scope="session")
+def marginals():
+    """Marginals of three columns, planned without the table."""
+    import pyarrow as pa
+
+    kinds = {"a": [*"xyz"], "b": [*"pq"], "c": [f"c{i}" for i in range(30)]}
+    schema = ns.Schema({n: ns.categories(v, missing="drop") for n, v in kinds.items()})
+    work = ns.Workload(schema, table="three").total(stderr=5).marginal("a", "b", stderr=9)
+    work.marginal("a", "c", stderr=12).marginal("c", stderr=10)
+    rows = {n: [v[i % len(v)] for i in range(900)] for n, v in kinds.items()}
+    return ns.plan(work, by="marginals").release(pa.table(rows), unrecorded=True)
+
+
+@pytest.fixture(scope="session")
+def union():
+    """Marginals and a query that is none, planned as a union: a kind without pages of its own."""
+    import pyarrow as pa
+
+    schema = ns.Schema({n: ns.integers(0, 4, outside="clamp", missing="drop") for n in "abcde"})
+    work = ns.Workload(schema).all_marginals(2, stderr=12).where("a >= 3 or b < 2", stderr=3)
+    rows = pa.table({n: [(i * (k + 1)) % 5 for i in range(400)] for k, n in enumerate("abcde")})
+    return ns.plan(work, by="union").release(rows, unrecorded=True)
+
+
+@pytest.fixture(scope="session")
 def browser():
     from playwright.sync_api import sync_playwright
 

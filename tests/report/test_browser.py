@@ -28,7 +28,7 @@ class Seen:
 
 
 @pytest.fixture(scope="session")
-def files(plan, release, cells, book, matrix, tmp_path_factory):
+def files(plan, release, cells, book, matrix, marginals, union, tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
     replaced = ns.People(neighbours="replace")
     swapped = ns.plan(ns.Queries(3, replaced).ask("x", np.eye(3), stderr=4), shape="identity")
@@ -37,6 +37,8 @@ def files(plan, release, cells, book, matrix, tmp_path_factory):
         "plan": plan.report(ledger=book),
         "cells": cells.within(ns.Budget(mu=0.5)).report(),
         "matrix": matrix.report(),
+        "marginals": marginals.report(),
+        "union": union.report(),
         "other": swapped.release([1, 2, 3], unrecorded=True).report(),
     }
     for name, report in made.items():
@@ -44,7 +46,7 @@ def files(plan, release, cells, book, matrix, tmp_path_factory):
     return {name: folder / f"{name}.html" for name in made}
 
 
-NAMES = ["release", "plan", "cells", "matrix", "other"]
+NAMES = ["release", "plan", "cells", "matrix", "marginals", "union", "other"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -74,6 +76,9 @@ def test_every_picture_has_words_and_a_table(browser, files, name):
             assert len(figure.locator("svg[role=img]").get_attribute("aria-label")) > 20
             assert figure.locator("details table tbody tr").count() >= 1
             assert figure.locator("figcaption").inner_text().strip()
+        named = "all => all.map(s => s.getAttribute('aria-label') || s.textContent)"
+        names = seen.page.locator("summary").evaluate_all(named)
+        assert len(set(names)) == len(names)  # no two drawers sound alike
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -117,7 +122,7 @@ _SHINES = """() => {
   const shine = c => parts(c).map(v => v / 255).map(v => v <= .03928 ? v / 12.92 :
     ((v + .055) / 1.055) ** 2.4).reduce((s, v, i) => s + v * [.2126, .7152, .0722][i], 0);
   const page = shine(getComputedStyle(document.body).backgroundColor);
-  return [...document.querySelectorAll('p, h1, a, th, td, svg text:not(.on-dark):not(.on-light)')]
+  return [...document.querySelectorAll('p, h1, a, th, td, svg text')]
     .filter(e => e.checkVisibility()).map(e => {
     const own = getComputedStyle(e), ink = shine(e.closest('svg') ? own.fill : own.color);
     return (Math.max(ink, page) + .05) / (Math.min(ink, page) + .05)})}"""

@@ -180,6 +180,53 @@ class TestMatrices:
             assert "Plan of" in plan._repr_html_()
 
 
+class TestMarginals:
+    def test_it_says_and_draws_every_query(self, marginals):
+        said = text(marginals.report())
+        for sentence in ("Statistics about three", "Planned by marginals", "a x c",
+                         "What the privacy is spent on", marginals.fingerprint):  # fmt: skip
+            assert sentence in said, sentence
+        assert "<svg" in marginals._repr_html_()
+        assert "Plan of" in marginals.plan._repr_html_()
+
+    def test_shares_add_up_to_the_cost(self, marginals):
+        """docs/math/marginals.md: mu^2 is the sum of s_T / u_T."""
+        from noiseshape.report.marginals import _residuals
+
+        table = _residuals(marginals.plan).table
+        sizes, strategy = marginals.plan.strategy.sizes, marginals.plan.strategy
+        each = {}
+        for i in range(len(strategy.lattice)):
+            members = strategy.lattice.members(i)
+            name = " x ".join("abc"[k] for k in members) or "total"
+            each[name] = np.prod([1 - 1 / sizes[k] for k in members]) / strategy.u[i]
+        assert sum(each.values()) == pytest.approx(marginals.plan.cost.mu**2, rel=1e-6)
+        for name, share in zip(table["columns"], table["share of mu\u00b2, %"], strict=True):
+            assert share == pytest.approx(100 * each[name] / sum(each.values()), abs=1e-3)
+
+    def test_plain_noise_is_what_comparing_over_cells_says(self, marginals):
+        """Two derivations: closed forms, and designs over the whole table."""
+        schema = marginals.plan.asked.schema
+        work = ns.Workload(schema).total(stderr=5).marginal("a", "b", stderr=9)
+        work.marginal("a", "c", stderr=12).marginal("c", stderr=10)
+        over = ns.plan(work, by="cells")
+        mu = marginals.plan.cost.mu
+        (cells,) = over.compare(designs=["identity"], mu=mu).rows()
+        W, c = over.queries.matrix, over.queries.variance
+        alone = (W**2 / c[:, None]).sum(axis=0).max() / mu**2  # unit noise on w_j / sqrt(c_j)
+        said = text(marginals.report())
+        assert f"plain: on every cell of the table {number(cells.worst_ratio)} " in said
+        assert f"plain: on each answer by itself {number(alone)} " in said
+
+
+def test_kinds_without_pages_of_their_own_are_drawn_by_queries(union):
+    report = union.report()
+    assert report.html.count("<figure>") == len(set(union.table()["query"])) + 2
+    assert "Every query against its target" in report.html
+    assert "Plan of" in union.plan._repr_html_()
+    assert "Release of" in union._repr_html_()
+
+
 class TestNotebooks:
     """What notebooks show, and that it holds together as HTML of its own."""
 

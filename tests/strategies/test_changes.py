@@ -77,6 +77,10 @@ SETS = {
         Outer([2, 5, 3], count=False, sums=False),
         lambda rng, n: outer(rng, n, [2, 5, 3], True, (False, False, True)),
     ),
+    "signed sums": (
+        Outer([2, 5], count=False, products=False),
+        lambda rng, n: outer(rng, n, [2, 5], True, (False, True, False)),
+    ),
     "columns": (
         Columns([[1, 0, 2], [0, 3, -1]]),
         lambda rng, n: np.array([[1, 0, 2], [0, 3, -1]]).T[rng.integers(0, 3, n)],
@@ -89,7 +93,7 @@ SETS = {
 # Whether the supremum for entrywise noise is exact, add-remove and replace.
 EXACT = {
     "ball": (1, 1), "counted ball": (1, 1), "box": (1, 1), "outer": (1, 0), "outer from 0": (1, 1),
-    "products": (1, 0), "columns": (1, 1), "spectrum": (0, 0),
+    "products": (1, 0), "signed sums": (1, 1), "columns": (1, 1), "spectrum": (0, 0),
 }  # fmt: skip
 
 

@@ -29,6 +29,22 @@ def made(contrasts, sets, asked=None, scale=9.0):
     return Residual.of(contrasts, closed, u, asked or [everything(s) for s in sets])
 
 
+WHOLE = Written(np.tril(np.ones((4, 4), dtype=int)), [64.0, 70.0, 75.5, 80.0], whole=True)
+
+
+def with_a_whole_attribute():
+    closed = Lattice.of([(0, 2)], 3)
+    asked = [
+        everything((0, 2)),
+        Ask((1,), (np.tril(np.ones((4, 4))),)),
+        everything((0, 1)),
+        Ask((0, 2), weights=np.arange(12.0).reshape(2, 3, 2)),
+        everything(()),
+    ]
+    u = 9 * np.linspace(0.3, 2.2, len(closed))
+    return Residual.of([Helmert(3), WHOLE, Helmert(2)], closed, u, asked)
+
+
 def written_out(strategy):
     """W over the whole table, one answer at a time."""
     rows = []
@@ -67,6 +83,8 @@ MEMBERS = {
         ],
     ),
 }
+
+MEMBERS["an attribute measured whole"] = with_a_whole_attribute()
 
 
 @pytest.mark.parametrize("name", list(MEMBERS))
@@ -203,6 +221,19 @@ def test_a_question_needs_only_the_residuals_it_has_a_part_in():
     assert_allclose(both, [np.arange(3) @ expected[:, 0]], atol=1e-9)
     with pytest.raises(NotSpanned):
         strategy.answers(everything((0, 1)), blocks.__getitem__)
+
+
+def test_what_is_measured_whole_is_in_every_table_and_in_no_set():
+    strategy = with_a_whole_attribute()
+    assert strategy.tables == ((0, 1, 2),)
+    assert strategy.attributes(0) == (1,)
+    with pytest.raises(InvalidInput, match="in every residual, and in no set"):
+        Residual.of([Helmert(3), WHOLE], Lattice.of([(0, 1)], 2), np.ones(4))
+    part = Written([[1, 1, 0, 0]], 64.0, whole=True)
+    made_ = Residual.of([Helmert(2), part], Lattice.of([(0,)], 2), np.ones(2))
+    made_.check_spans(Ask((0, 1), (None, np.array([[1.0, 1, 0, 0]]))))
+    with pytest.raises(NotSpanned, match="tells apart"):
+        made_.check_spans(everything((0,)))  # its total over the other attribute was not measured
 
 
 def test_contrasts_that_were_not_measured_are_refused():

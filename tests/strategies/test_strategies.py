@@ -291,3 +291,28 @@ def test_differences_beyond_the_exact_ones_are_bounded_by_rounding_alone(monkeyp
         # Not the bound from the profile, which is far off for columns that nearly cancel.
         profile = Dense(rows, sigma, rows.astype(float)).profile()
         assert bound.mu_squared < profile.replace_bound() / 10
+
+
+def test_data_in_small_and_in_large_steps_stand_in_one_strategy():
+    """Columns that differ by 2^60 in size are independent all the same, and rebuilt exactly."""
+    rows = np.array([[3 << 60, 1, 0], [1 << 59, 5, 2], [0, 1, 7]], dtype=object)
+    strategy = Dense(rows, 64.0, np.eye(3))
+    x = [5, -(10**17), 3 * 10**17]
+    np.testing.assert_allclose(strategy.rebuild(strategy.apply(x)), x, rtol=1e-9)
+    with pytest.raises(NotSpanned):  # a column that is a multiple of another still is one
+        Dense(np.array([[1 << 40, 1], [1 << 41, 2]]), 64.0, np.eye(2))
+
+
+@given(st.lists(st.floats(1e-9, 1e9), min_size=1, max_size=6))
+def test_noise_of_any_scale_is_rounded_up_and_by_little(wanted):
+    made = Diagonal.of(wanted)
+    executed = np.ldexp(made.sigma, -made.bits)
+    assert np.all(executed >= wanted)
+    np.testing.assert_allclose(executed, wanted, rtol=1e-9)
+    assert made.bits == 0 or made.sigma.min() >= 64
+
+
+@pytest.mark.parametrize("sigma", [[0.0], [-1.0], [np.nan]])
+def test_noise_without_a_scale_is_refused(sigma):
+    with pytest.raises(InvalidInput):
+        Diagonal.of(sigma)

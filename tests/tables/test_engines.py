@@ -5,6 +5,7 @@ import csv
 import gzip
 import shutil
 import tempfile
+import threading
 from pathlib import Path
 
 import duckdb
@@ -139,3 +140,33 @@ def test_text_files_count_as_pandas_does(world):
     with folder() as place, expecting(world) as expected:
         for name, given_as in AS_TEXT.items():
             assert counted(world, given_as(world.held, place)) == expected, name
+
+
+def test_an_engine_that_is_stopped_while_it_counts(tmp_path):
+    """The debit stands, nothing is published, and the failure names its step alone."""
+    plan = ns.plan(ns.Workload(ns.Schema({"age": ns.integers(0, 3)})).total(stderr=5))
+    ledger = ns.Ledger.create(tmp_path / "b.db", ns.Budget(mu=plan.cost.mu))
+    connection = duckdb.connect()
+    rows = connection.sql("SELECT (i % 4)::INTEGER AS age FROM range(1000000000000) t(i)")
+    done = threading.Event()
+
+    def stop():
+        while not done.wait(0.05):
+            connection.interrupt()
+
+    stopping = threading.Thread(target=stop)
+    stopping.start()
+    try:
+        with pytest.raises(ns.ReleaseFailed) as failed:
+            plan.release(rows, ledger=ledger, out=tmp_path / "out")
+    finally:
+        done.set()
+        stopping.join()
+    assert str(failed.value) == (
+        "the release failed at the step 'read'. Ledger entry 1 stands: resume=1 continues it, "
+        "without a new debit."
+    )
+    assert len(ledger.history()) == 1
+    assert not (tmp_path / "out").exists()
+    ages = pa.table({"age": [1, 2]})
+    assert plan.release(ages, ledger=ledger, out=tmp_path / "out", resume=1).stamp.number == 1

@@ -23,7 +23,7 @@ def test_it_survives_a_file_with_everything_in_it():
     back = Schema.from_json(made.to_json())
     assert back.to_json() == made.to_json()
     assert back.digest == made.digest
-    assert (back.columns, back.impossible) == (made.columns, made.impossible)
+    assert (back.columns, back.excluded) == (made.columns, made.excluded)
 
 
 @pytest.mark.parametrize(
@@ -42,6 +42,13 @@ def test_the_digest_tells_policies_recodes_and_zeros_apart(other):
 
 def test_cells_are_counted_policies_included():
     assert schema().cells == 10 * 3 * 3 * 3 * 5
+
+
+def test_conditions_that_nobody_meets_can_be_said_later_too():
+    text = "age < 2 and married"
+    said, later = schema(impossible=text), schema().impossible(text)
+    assert (later.digest, later.rows_may_leave) == (said.digest, True)
+    assert later.impossible("born is other").excluded == (text, "born is other")
 
 
 def test_rows_may_leave_where_a_policy_drops_or_a_cell_is_impossible():

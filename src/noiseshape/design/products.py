@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,7 +24,7 @@ from ..errors import InvalidInput, NoiseshapeError
 from ..strategies import rounded
 from ..strategies.contrast import Contrast, Helmert, Written
 from ..strategies.lattice import Ints, Lattice, by_size
-from ..strategies.residual import forms, halves
+from ..strategies.residual import forms, halves, with_whole
 from ..tables.asks import Ask
 from .certificate import COST, Neighbours
 from .fit import fit
@@ -39,6 +39,8 @@ MOST_CLASSES = 4096
 MOST_LOOKED_AT = 1 << 18
 # A one-dimensional design of more entries takes minutes: Helmert's contrasts are used instead.
 MOST_FITTED = 4_000_000
+# Queries whose leftovers are looked at for every fit of an attribute's contrasts.
+MOST_ASKS = 1000
 # Rounds of fitting contrasts again; one without a thousandth to gain is the last.
 ROUNDS = 4
 # How close a one-dimensional design comes, and what rounding it may lose.
@@ -108,21 +110,43 @@ def products(
     contrasts: list[Contrast] = [plain[n] for n in sizes]
     for i, chosen in structured.items():
         contrasts[i] = _first(i, chosen, asks, variance, sizes[i]) or contrasts[i]
-    made = _solved(contrasts, asks, variance, neighbours, rows_may_leave, total, gap, begun)
-    if total or all(isinstance(c, Helmert) for c in contrasts):
+
+    def settled(contrasts: Sequence[Contrast]) -> ProductsDesign:
+        """Return the design with these contrasts, or with better ones of their kind."""
+        made = _solved(contrasts, asks, variance, neighbours, rows_may_leave, total, gap, begun)
+        for _ in range(0 if total else ROUNDS if structured else 0):
+            again = [
+                c if isinstance(c, Helmert) else _again(i, _about(i, c, structured, asks), made,
+                                                        variance)
+                for i, c in enumerate(made.contrasts)
+            ]  # fmt: skip
+            better = _solved(again, asks, variance, neighbours, rows_may_leave, total, gap, begun)
+            gained = 1 - better.made.alpha / made.made.alpha
+            if gained > 0:
+                made = better
+            if gained < 1e-3:
+                break
         return made
-    for _ in range(ROUNDS):
-        again = [
-            c if isinstance(c, Helmert) else _again(i, structured[i], made, variance)
-            for i, c in enumerate(contrasts)
-        ]
-        better = _solved(again, asks, variance, neighbours, rows_may_leave, total, gap, begun)
-        gained = 1 - better.made.alpha / made.made.alpha
-        if gained > 0:
-            made, contrasts = better, again
-        if gained < 1e-3:
-            break
+
+    made = settled(contrasts)
+    if total or neighbours == "replace":
+        return made
+    for i in structured:  # the total of an attribute apart, or measured along with the rest
+        first = _first(i, range(len(asks)), asks, variance, sizes[i], whole=True)
+        if first is not None:
+            tried = list(made.contrasts)
+            tried[i] = first
+            other = settled(tried)
+            if other.made.alpha < made.made.alpha:
+                made = other
     return made
+
+
+def _about(
+    i: int, contrast: Contrast, structured: Mapping[int, Sequence[int]], asks: Sequence[Ask]
+) -> Sequence[int]:
+    """Return the asks that an attribute's contrasts are for: all, if it is measured whole."""
+    return range(len(asks)) if contrast.whole else structured[i]
 
 
 def _solved(
@@ -160,8 +184,11 @@ def problem_of(
     sizes = [c.cells for c in contrasts]
     n = np.array(sizes, dtype=np.float64)
     helmert = np.array([isinstance(c, Helmert) for c in contrasts])
-    asked = by_size([ask.members for ask in asks])
+    whole = [i for i, contrast in enumerate(contrasts) if contrast.whole]
+    full = [with_whole(ask, whole, sizes) for ask in asks]
+    asked = by_size([[i for i in ask.members if i not in whole] for ask in full])
     lattice, numbers = Lattice.under([group for group, _ in asked], len(sizes))
+    times = _always(contrasts, whole, asks)
     least = np.array([float(np.min(v)) if v.strides != (0,) else float(v[0]) for v in variance])
     columns: list[Ints] = []
     values: list[Floats] = []
@@ -172,12 +199,13 @@ def problem_of(
         alike &= np.array([asks[i].plain for i in place.tolist()])
         chosen = group[alike]
         columns.append(number[alike])
-        values.append(expanded(1 - 1 / n[chosen], n[chosen] ** -2.0))
+        always = times[place[alike]][:, None]
+        values.append(expanded(1 - 1 / n[chosen], n[chosen] ** -2.0) * always)
         targets.append(least[place[alike]])
         owner.append(place[alike])
         for row in np.flatnonzero(~alike).tolist():
             at = int(place[row])
-            part, target = _rows([contrasts[i] for i in group[row]], asks[at], variance[at], sizes)
+            part, target = _rows(contrasts, full[at], variance[at], sizes)
             columns.append(np.broadcast_to(number[row], part.shape))
             values.append(part)
             targets.append(target)
@@ -193,6 +221,17 @@ def problem_of(
     return Residuals(lattice, sparse.csr_array(B[order]), c, G, above), whose[order]
 
 
+def _always(contrasts: Sequence[Contrast], whole: Sequence[int], asks: Sequence[Ask]) -> Floats:
+    """Return what attributes that are measured whole make of each marginal's variance, (m,)."""
+    times = np.ones(len(asks))
+    for i in whole:
+        contrast = contrasts[i]
+        each = float(forms(contrast, None)[0].max())
+        total = float(forms(contrast, np.ones((1, contrast.cells)))[0][0])
+        times *= [each if i in ask.members else total for ask in asks]
+    return times
+
+
 def _costs(
     lattice: Lattice, contrasts: Sequence[Contrast], neighbours: Neighbours, rows_may_leave: bool
 ) -> tuple[Floats, Floats]:
@@ -202,10 +241,14 @@ def _costs(
     are at most as far apart as their lengths and their most negative inner product allow.
     """
     s = lattice.product(np.array([float(c.greatest) for c in contrasts]))
+    whole = [c for c in contrasts if c.whole]
+    s *= math.prod(float(c.greatest) for c in whole)
     if neighbours == "add-remove":
         return s[None, :], s
-    apart = 2 * s * (1 + lattice.greatest(np.array([c.negative for c in contrasts])))
-    apart[0] = 0.0
+    worst = lattice.greatest(np.array([c.negative for c in contrasts]))
+    apart = 2 * s * (1 + np.maximum(worst, max((c.negative for c in whole), default=0.0)))
+    if not whole:
+        apart[0] = 0.0
     return np.array([apart, s]) if rows_may_leave else apart[None, :], apart
 
 
@@ -216,15 +259,23 @@ def _rows(
 
     Answers that another one implies (as high a target, no more of any residual) are left out.
     """
-    k = len(contrasts)
+    mine = [contrasts[i] for i in ask.members]
+    free = [axis for axis, contrast in enumerate(mine) if not contrast.whole]
     if ask.weights is not None:
-        parts = np.empty((len(ask.weights), 1 << k))
-        for mask in range(1 << k):
-            kept = [bool(mask >> axis & 1) for axis in range(k)]
-            parts[:, mask] = (halves(ask.weights, contrasts, kept) ** 2).sum(axis=1)
+        parts = np.empty((len(ask.weights), 1 << len(free)))
+        for mask in range(1 << len(free)):
+            kept = [contrast.whole for contrast in mine]
+            for bit, axis in enumerate(free):
+                kept[axis] = bool(mask >> bit & 1)
+            parts[:, mask] = (halves(ask.weights, mine, kept) ** 2).sum(axis=1)
         return parts, np.broadcast_to(variance, (len(parts),))
     pairs: list[Any] = [
-        np.broadcast_arrays(*forms(c, W)) for c, W in zip(contrasts, ask.factors, strict=True)
+        np.broadcast_arrays(*forms(c, W)) for c, W in zip(mine, ask.factors, strict=True)
+    ]
+    # Of what is measured whole no mean is apart: one number a row.
+    pairs = [
+        pair if axis in free else [pair[0], np.zeros_like(pair[0])]
+        for axis, pair in enumerate(pairs)
     ]
     shape = ask.shape(sizes)
     one = variance.size == 1 or variance.strides == (0,) or np.ptp(variance) == 0
@@ -237,14 +288,19 @@ def _rows(
     else:
         pairs = [frontier(inside, outside) for inside, outside in pairs]
         if math.prod(len(inside) for inside, _ in pairs) > MOST_CLASSES:
-            pairs = [
-                (inside.max(keepdims=True), outside.max(keepdims=True)) for inside, outside in pairs
-            ]
+            pairs = [[side.max(keepdims=True) for side in pair] for pair in pairs]
         target = np.full(math.prod(len(inside) for inside, _ in pairs), float(np.min(variance)))
-    grid = [np.meshgrid(*[pair[side] for pair in pairs], indexing="ij") for side in (0, 1)]
-    inside, outside = (np.stack([g.ravel() for g in side], axis=1) if k else np.zeros((1, 0))
-                       for side in grid)  # fmt: skip
-    return expanded(inside, outside), target
+    grid = [
+        np.stack(
+            [g.ravel() for g in np.meshgrid(*[pair[side] for pair in pairs], indexing="ij")], 1
+        )
+        if pairs
+        else np.zeros((1, 0))
+        for side in (0, 1)
+    ]
+    always = [axis for axis in range(len(pairs)) if axis not in free]
+    parts = expanded(grid[0][:, free], grid[1][:, free])
+    return parts * grid[0][:, always].prod(axis=1)[:, None], target
 
 
 def frontier(inside: Floats, outside: Floats) -> tuple[Floats, Floats]:
@@ -286,18 +342,26 @@ def _workload(
     seen: dict[int, tuple[int, int]] = {}
     spans = []
     for number in chosen:
-        W = asks[number].factors[asks[number].members.index(i)]
-        key = 0 if W is None else id(W)
+        ask = asks[number]
+        inside = i in ask.members
+        W = ask.factors[ask.members.index(i)] if inside else None
+        key = -1 if not inside else 0 if W is None else id(W)
         if key not in seen:
             start = sum(map(len, blocks))
-            blocks.append(np.eye(n) if W is None else W)
+            blocks.append(np.ones((1, n)) if not inside else np.eye(n) if W is None else W)
             seen[key] = start, start + len(blocks[-1])
         spans.append((number, *seen[key]))
     return np.vstack(blocks), spans
 
 
 def _first(
-    i: int, chosen: Sequence[int], asks: Sequence[Ask], variance: Sequence[Floats], n: int
+    i: int,
+    chosen: Sequence[int],
+    asks: Sequence[Ask],
+    variance: Sequence[Floats],
+    n: int,
+    *,
+    whole: bool = False,
 ) -> Written | None:
     """Return contrasts that fit what is asked of an attribute; None where it has no structure.
 
@@ -309,7 +373,7 @@ def _first(
     c = np.full(len(W), np.inf)
     for number, begin, end in spans:
         c[begin:end] = np.minimum(c[begin:end], float(np.min(variance[number])))
-    return fitted(W, c)
+    return fitted(W, c, whole=whole)
 
 
 def _again(
@@ -322,13 +386,16 @@ def _again(
     """
     contrasts, design = made.contrasts, made.made
     sizes = [c.cells for c in contrasts]
+    always = [j for j, contrast in enumerate(contrasts) if contrast.whole]
     lattice, u = design.problem.lattice, design.u
     W, spans = _workload(i, chosen, made.asks, sizes[i])
     c = np.full(len(W), np.inf)
     for number, begin, end in spans:
-        ask = made.asks[number]
+        if made.asks[number].weights is not None:
+            return contrasts[i]
+        ask = with_whole(made.asks[number], always, sizes)
         shape = ask.shape(sizes)
-        if math.prod(shape) > MOST_LOOKED_AT:
+        if math.prod(shape) > MOST_LOOKED_AT or len(spans) > MOST_ASKS:
             return contrasts[i]
         axis = ask.members.index(i)
         pairs: list[Any] = []
@@ -337,32 +404,36 @@ def _again(
             pairs.append([np.asarray(f).reshape(along) for f in forms(contrasts[j], factor)])
         rest: Any = 0.0
         share: Any = 0.0
-        for kept in itertools.product([False, True], repeat=len(shape)):
-            at = lattice.number(list(itertools.compress(ask.members, kept)))
+        choices = ([True] if j in always else [False, True] for j in ask.members)
+        for kept in itertools.product(*choices):
+            inside = itertools.compress(ask.members, kept)
+            at = lattice.number([j for j in inside if j not in always])
             assert at is not None
             part: Any = u[at]
-            for b, (pair, inside) in enumerate(zip(pairs, kept, strict=True)):
-                if b != axis or not inside:
-                    part = part * pair[0 if inside else 1]
+            for b, (pair, within) in enumerate(zip(pairs, kept, strict=True)):
+                if b != axis or not within:
+                    part = part * pair[0 if within else 1]
             if kept[axis]:
                 share = share + part
             else:
                 rest = rest + part
-        target = np.broadcast_to(variance[number], (math.prod(shape),)).reshape(shape)
+        asked = made.asks[number].shape(sizes)
+        target = np.broadcast_to(variance[number], (math.prod(asked),)).reshape(shape)
         room = np.broadcast_to((target - rest) / share, shape)
         away = tuple(b for b in range(len(shape)) if b != axis)
         c[begin:end] = np.minimum(c[begin:end], room.min(axis=away))
-    return fitted(W, c) or contrasts[i]
+    return fitted(W, c, whole=contrasts[i].whole) or contrasts[i]
 
 
-def fitted(W: Floats, c: Floats) -> Written | None:
-    """Return contrasts in integers that fit rows W (m, n), without their means, to targets c.
+def fitted(W: Floats, c: Floats, *, whole: bool = False) -> Written | None:
+    """Return contrasts in integers that fit rows W (m, n) to targets c.
 
-    None where nothing is told apart, or where no design is found.
+    Of the rows without their means, unless ``whole``. None where nothing is told apart, or where
+    no design is found.
     """
     n = W.shape[1]
     # Whole numbers times n stay whole: the rows then have an exact integer basis.
-    contrast = n * W - W.sum(axis=1, keepdims=True)
+    contrast = n * W if whole else n * W - W.sum(axis=1, keepdims=True)
     told = np.abs(contrast).max(axis=1) > 1e-9 * np.abs(n * W).max(axis=1, initial=1e-300)
     told &= np.isfinite(c) & (c > 0)
     if not told.any():
@@ -371,6 +442,6 @@ def fitted(W: Floats, c: Floats) -> Written | None:
     try:
         design = fit(contrast[told], unit, gap=FITTED, on_gap="label")
         made = rounded(design.A, contrast[told], loss=FITTED).strategy
-        return Written(made.rows, made.sigma)
+        return Written(made.rows, made.sigma, whole=whole)
     except NoiseshapeError:
         return None

@@ -65,6 +65,11 @@ class Features:
         return np.ceil(self.high / self.step).astype(np.int64) - self.origin
 
     @property
+    def half(self) -> Floats:
+        """Half the range of each feature."""
+        return (self.high - self.low) / 2
+
+    @property
     def signed(self) -> bool:
         """Whether some z may be negative."""
         return bool(np.any(self.least < 0))

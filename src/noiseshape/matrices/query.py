@@ -239,7 +239,8 @@ def within_memory(*shape: int) -> tuple[int, ...]:
     if entries > MOST_ENTRIES:
         raise TooLarge(
             f"{' x '.join(f'{s:,}' for s in shape)} entries are more than the {MOST_ENTRIES:,} "
-            "that are measured in memory: release parts of the rows, or their moments."
+            "that are measured in memory: release their moments; or, where each row is a person, "
+            "plan one of them, n=1, and release all row by row, plan.row_by_row(n)."
         )
     return tuple(shape)
 

@@ -118,7 +118,20 @@ def _sum(expression: str, wide: str) -> str:
     return f"sum({expression})" if wide == "HUGEINT" else f"sum(CAST({expression} AS {wide}))"
 
 
-def plain(names: Sequence[str], kinds: Mapping[str, Kind | None], source: str, sql: Dialect) -> str:
-    """Return the statement that reads columns as doubles."""
+def plain(
+    names: Sequence[str],
+    kinds: Mapping[str, Kind | None],
+    source: str,
+    sql: Dialect,
+    *,
+    key: str | None = None,
+) -> str:
+    """Return the statement that reads columns as doubles, after the number of each row if asked."""
     values = [f"{number_of(sql.name(n), kinds[n], sql)} AS v{i}" for i, n in enumerate(names)]
-    return f"SELECT {', '.join(f'CAST(v{i} AS DOUBLE) AS v{i}' for i in range(len(names)))} FROM (SELECT {', '.join(values)} FROM {source}) AS given"  # noqa: E501
+    given = [f"CAST(v{i} AS DOUBLE) AS v{i}" for i in range(len(names))]
+    if key is not None:
+        values, given = (
+            [f"{sql.name(key)} AS row_", *values],
+            ["CAST(row_ AS BIGINT) AS row_", *given],
+        )
+    return f"SELECT {', '.join(given)} FROM (SELECT {', '.join(values)} FROM {source}) AS given"

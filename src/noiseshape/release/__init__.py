@@ -13,9 +13,13 @@ from .plan import Plan, plan
 from .planned import Planned, Released, Stamp, load
 from .publication import published as read
 from .release import Answer, Release
+from .rowsplan import RowsPlan
+from .rowsrelease import RowsRelease
 from .shapes import directional, isotropic, kronecker
 from .source import Counts, Source
 from .table import Table
+from .unionplan import UnionPlan
+from .unionrelease import UnionRelease
 
 __all__ = [
     "Answer",
@@ -34,9 +38,13 @@ __all__ = [
     "Query",
     "Release",
     "Released",
+    "RowsPlan",
+    "RowsRelease",
     "Source",
     "Stamp",
     "Table",
+    "UnionPlan",
+    "UnionRelease",
     "directional",
     "imgm",
     "isotropic",

@@ -40,6 +40,7 @@ from .table import Table
 if TYPE_CHECKING:
     from ..privacy.ledger import Ledger
     from .marginalsrelease import MarginalsRelease
+    from .unionplan import UnionPlan
 
 # Targets aimed at, so that rounding of scales and of noise misses none.
 AIM = 1 - 2e-9
@@ -236,7 +237,12 @@ class MarginalsPlan(Planned):
         return plan
 
     def slack(self) -> Floats:
-        """Refuse: a person costs the same in every cell, so that nothing more is free."""
+        """Refuse: marginals cost a person the same in every cell, so that nothing more is free."""
+        if not self.strategy.steady:
+            raise InvalidInput(
+                "a plan by marginals does not tell slack cell by cell: plan by='union' or "
+                "by='cells' to use it."
+            )
         raise InvalidInput(
             "this plan has no slack: a person costs the same in whatever cell, and nothing more "
             "can be answered for free; ask for it in the same plan."
@@ -295,8 +301,9 @@ class MarginalsPlan(Planned):
         """Rebuild public numbers with every kind of contrast; Helmert's cannot fail."""
         for i, contrast in enumerate(self.strategy.contrasts):
             if not isinstance(contrast, Helmert):
-                lattice = Lattice.of([(0,)], 1)
-                alone = Residual.of([contrast], lattice, np.ones(2), [self._alone(i)])
+                lattice = Lattice.of([() if contrast.whole else (0,)], 1)
+                ones = np.ones(len(lattice))
+                alone = Residual.of([contrast], lattice, ones, [self._alone(i)])
                 x = [(j % 2) << 62 for j in range(contrast.cells)]
                 alone.rebuild(alone.apply(x))
 
@@ -308,6 +315,8 @@ class MarginalsPlan(Planned):
             if named.ask.weights is None and attribute in named.ask.members
         ]
         n = self.asked.sizes[attribute]
+        if not factors:
+            return Ask((0,), (np.ones((1, n)),))
         distinct = {id(W): W for W in factors}
         rows = [np.eye(n) if W is None else W for W in distinct.values()]
         return Ask((0,), (np.vstack(rows),))
@@ -376,7 +385,10 @@ class MarginalsPlan(Planned):
             asked = Products.from_json(content["asked"])
             contrasts = _contrasts(content["contrasts"], asked.sizes)
             asks = tuple(named.ask for named in asked.named)
-            lattice = Lattice.of([ask.members for ask in asks], len(asked.sizes))
+            whole = {i for i, contrast in enumerate(contrasts) if contrast.whole}
+            lattice = Lattice.of(
+                [[i for i in ask.members if i not in whole] for ask in asks], len(asked.sizes)
+            )
             base, bits = unpack(content["base"]), unpack(content["bits"])
             if base.shape != (len(lattice),) or bits.shape != base.shape:
                 raise InvalidInput("the plan's scales do not fit its marginals: make it anew.")
@@ -389,7 +401,7 @@ class MarginalsPlan(Planned):
                 str(content["why"]),
                 tuple(map(str, content["notes"])),
             )
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+        except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
             if isinstance(error, InvalidInput):
                 raise
             raise InvalidInput("the plan file lacks a part: make the plan anew.") from None
@@ -411,12 +423,14 @@ SELECTION = "every row that the policies of its columns keep"
 # and cells, which is what an iteration's time grows with, and by the weights that it writes out.
 # Marginals alone have their optimum either way, and are planned over cells while that is no wait.
 FEW, FEW_MARGINALS = 1024, 512
+# A union is another measurement to explain: it is taken where it costs this much less in mu.
+CHEAPER = 0.99
 WRITTEN, WRITTEN_MARGINALS = 20_000_000, 4_000_000
 
 
 def by_marginals(
     work: Workload, shape: str, by: str, *, refine: bool, gap: float
-) -> MarginalsPlan | None:
+) -> MarginalsPlan | UnionPlan | None:
     """Return the plan of a workload by marginals, or None where it is planned over its cells."""
     over_cells = shape not in ("fit", "total") or refine
     summed = any(question.summed is not None for question in work.asks)
@@ -428,6 +442,7 @@ def by_marginals(
     cells = math.prod(asked.sizes)
     answers = sum(len(named.variance) for named in asked.named)
     plain = all(named.ask.plain for named in asked.named)
+    why = "as was asked."
     if by == "auto":
         few, written = (FEW_MARGINALS, WRITTEN_MARGINALS) if plain else (FEW, WRITTEN)
         if min(cells, answers) <= few and cells * answers <= written:
@@ -437,12 +452,34 @@ def by_marginals(
             f"{len(asked.named):,} queries are about marginals"
             + (" alone, of which this is the optimum of all." if plain else ".")
         )
-    else:
-        why = "as was asked."
+    union = None
+    if by == "union" or (by == "auto" and not plain and shape == "fit"):
+        union = _union(work, gap, why)
+        if by == "union":
+            return union
     bound = None
     if not plain and cells <= FEW_MARGINALS and cells * answers <= WRITTEN_MARGINALS:
         bound = partial(_bound, work)
-    return plan_marginals(asked, shape=shape, gap=gap, why=why, bound=bound)
+    made = plan_marginals(asked, shape=shape, gap=gap, why=why, bound=bound)
+    if union is None:
+        return made
+    here, there = made.cost.mu, union.cost.mu
+    said = f"cost mu {here:.4g} in residuals, and {there:.4g} in a union with its other queries"
+    if there < CHEAPER * here:
+        return replace(union, why=f"{why[:-1]}; they {said} over their own cells.")
+    return replace(made, why=f"{why[:-1]}; they {said} over their own cells.")
+
+
+def _union(work: Workload, gap: float, why: str) -> UnionPlan | None:
+    from .unionplan import plan_union
+
+    made = plan_union(work, gap=gap, why=why)
+    if made is None and why == "as was asked.":
+        raise InvalidInput(
+            "a union is of marginals and of other queries, few enough to be designed over their "
+            "own cells: say by='marginals', or ask for both."
+        )
+    return made
 
 
 def _bound(work: Workload) -> float:
@@ -513,13 +550,14 @@ def _publishable(asked: Products) -> None:
                 f"column {axis.column!r} has one value here and tells nobody apart: leave it out "
                 "of the marginals."
             )
+    free = free_memory()
     for named in asked.named:
         cells = math.prod(asked.sizes[i] for i in named.ask.members)
-        if cells > MOST_PUBLISHED or cells * _BYTES > free_memory():
+        if cells > MOST_PUBLISHED or cells * _BYTES > free:
             raise TooLarge(
                 f"{named.name!r} is about {cells:,} cells, {cells * _BYTES / 1e9:,.1f} GB while "
                 f"it is counted and published, of at most {MOST_PUBLISHED:,} cells and "
-                f"{free_memory() / 1e9:,.1f} GB that are free: ask about fewer columns together, "
+                f"{free / 1e9:,.1f} GB that are free: ask about fewer columns together, "
                 "or in coarser bands."
             )
 
@@ -589,7 +627,8 @@ def _written(contrast: Contrast) -> Any:
     """Return a contrast as JSON values: Helmert's by its size."""
     if isinstance(contrast, Helmert):
         return contrast.n
-    return {"rows": pack(contrast.written()), "sigma": pack(contrast.sigma)}
+    rows, sigma = pack(contrast.written()), pack(contrast.sigma)
+    return {"rows": rows, "sigma": sigma, "whole": contrast.whole}
 
 
 def _contrasts(content: Sequence[Any], sizes: Sequence[int]) -> tuple[Contrast, ...]:
@@ -599,7 +638,8 @@ def _contrasts(content: Sequence[Any], sizes: Sequence[int]) -> tuple[Contrast, 
         if isinstance(said, int):
             found.append(known.setdefault(said, Helmert(said)))
         else:
-            found.append(Written(unpack(said["rows"]), unpack(said["sigma"])))
+            whole = bool(said["whole"])
+            found.append(Written(unpack(said["rows"]), unpack(said["sigma"]), whole=whole))
         if found[-1].cells != size:
             raise InvalidInput("the plan's contrasts do not fit its schema: make the plan anew.")
     return tuple(found)

@@ -88,7 +88,7 @@ class MarginalsRelease(Released):
         for named in self.plan.asked.named:
             before = set(tables)
             answers = strategy.answers(named.ask, self._rows, tables)
-            own = strategy.lattice.number(named.ask.members)
+            own = strategy.lattice.number([i for i in named.ask.members if i not in strategy.whole])
             for number in set(tables) - before:
                 size = tables[number][0].size
                 # Of a marginal's own residual there is little chance to be asked again.
@@ -306,8 +306,8 @@ class MarginalsRelease(Released):
             "table": asked.table,
             "columns": asked.schema.policies(),
         }
-        if asked.schema.impossible:
-            rows["impossible, and left out"] = list(asked.schema.impossible)
+        if asked.schema.excluded:
+            rows["impossible, and left out"] = list(asked.schema.excluded)
         if asked.people.unit != "rows":
             rows["of each person"] = (
                 f"at most {asked.people.max_rows} rows of one {asked.people.unit}, chosen by a "

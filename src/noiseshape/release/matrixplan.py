@@ -33,6 +33,7 @@ from ..privacy import Budget, Cost, People
 from ..privacy.ledger import Charge
 from ..strategies import Dense, Diagonal, Kronecker, Strategy, rounded
 from ..strategies.exact import Integers
+from ..strategies.rounding import LOSS
 from .measurement import measure
 from .planned import Planned, Stamp
 from .source import Source, fitting, is_source
@@ -41,6 +42,11 @@ from .table import Table
 if TYPE_CHECKING:
     from ..privacy.ledger import Ledger
     from .matrixrelease import MatrixRelease
+    from .rowsplan import RowsPlan
+
+# What rounding a factor of a product may move mu and standard errors by: the millionth of other
+# strategies would take scales beyond 2^40, where a draw takes thirty times as long.
+COARSE = 1e-4
 
 # Coordinates whose strategy is written out: squared, times eight bytes, they fill 128 MB.
 WRITTEN = 4096
@@ -248,6 +254,26 @@ class MatrixPlan(Planned):
             )
         return self
 
+    def row_by_row(self, n: int, *, rows: int | None = None, key: str | None = None) -> RowsPlan:
+        """Return the plan that measures each of n rows as this one does, a chunk at a time.
+
+        For matrices with a row for each person (``identity``, ``features``) that memory does not
+        hold. Ask about one row, or a few that are measured alike: ``identity(..., n=1)``.
+
+        Parameters
+        ----------
+        n
+            How many rows there are: public under replace neighbours.
+        rows
+            How many of them are read, measured and published at a time.
+        key
+            For Spark frames: the column that numbers their rows 0, 1, ..., n - 1.
+        """
+        from .rowsplan import CHUNK, RowsPlan
+
+        width = self.query.size // max(1, getattr(self.query, "n", 1))
+        return RowsPlan(self, n, rows or max(1, CHUNK // width), key)
+
     def release(
         self,
         data: Source | Any = None,
@@ -430,9 +456,12 @@ def product(
         raise InvalidInput("the grid of this query is no product of one for rows and columns.")
     if first.ndim == 1 and not np.any(first[1:] != first[0]) and np.all(a == 1) and first[0] > 0:
         # Equal rows: all of the scale goes to the columns, and rows are measured as they are.
-        factors: list[Strategy] = [Diagonal(np.ones(sizes[0])), _factor(first[0] * second, b)]
+        factors: list[Strategy] = [
+            Diagonal(np.ones(sizes[0])),
+            _factor(first[0] * second, b, COARSE),
+        ]
     else:
-        factors = [_factor(first, a), _factor(second, b)]
+        factors = [_factor(first, a, COARSE), _factor(second, b, COARSE)]
     return MatrixPlan(query, Kronecker(factors, query.changes), **described)
 
 
@@ -458,13 +487,13 @@ def whitened(query: MatrixQuery, A: ArrayLike, **described: Any) -> MatrixPlan:
     return MatrixPlan(query, replace(made, changes=query.changes), **described)
 
 
-def _factor(A: Floats, step: Floats) -> Strategy:
+def _factor(A: Floats, step: Floats, loss: float = LOSS) -> Strategy:
     """Return a real whitening matrix, in its own units, as integers over whole steps."""
     if A.ndim == 1:
         if not np.all(A > 0):
             raise InvalidInput("a diagonal factor needs entries above 0.")
         return Diagonal.of(1 / (A * step))
-    executed: Dense = rounded(A * step, np.eye(A.shape[1])).strategy
+    executed: Dense = rounded(A * step, np.eye(A.shape[1]), loss=loss).strategy
     return executed
 
 

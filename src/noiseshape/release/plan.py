@@ -39,10 +39,11 @@ from .table import Table
 if TYPE_CHECKING:
     from ..privacy.ledger import Ledger
     from .release import Release
+    from .unionplan import UnionPlan
 
 Shape = Literal["fit", "total", "hierarchy", "identity", "sm2"]
 Priority = Literal["accuracy", "privacy"]
-By = Literal["auto", "cells", "marginals", "ordered"]
+By = Literal["auto", "cells", "marginals", "union", "ordered"]
 
 # Targets aimed at where a plan is put together of parts, so that rounding misses none.
 AIM = 1 - 1e-5
@@ -468,7 +469,7 @@ def plan(
     refine: bool = False,
     gap: float = 1e-3,
     progress: Watch | None = None,
-) -> Plan | MarginalsPlan | OrderedPlan: ...
+) -> Plan | MarginalsPlan | UnionPlan | OrderedPlan: ...
 
 
 def plan(
@@ -481,7 +482,7 @@ def plan(
     refine: bool = False,
     gap: float = 1e-3,
     progress: Watch | None = None,
-) -> Plan | MarginalsPlan | OrderedPlan:
+) -> Plan | MarginalsPlan | UnionPlan | OrderedPlan:
     """Design noise for queries, and round it to the integers that will be executed.
 
     Parameters
@@ -493,9 +494,10 @@ def plan(
         others are for comparison.
     by
         Of a workload: "cells" designs over all its cells at once; "marginals" in the residuals of
-        the marginals that it is about, however large the table; "ordered" in structured strategies
-        for prefixes and ranges of one ordered column, up to millions of values. "auto" takes
-        cells where there are few, and says why in ``plan.why`` where it takes another.
+        the marginals that it is about, however large the table; "union" its marginals so and all
+        else over the cells that it tells apart; "ordered" prefixes and ranges of one ordered
+        column in structured strategies, up to millions of values. "auto" takes cells where there
+        are few, then what costs less, and ``plan.why`` says why.
     budget
         A ceiling: what the targets need is spent, and more is refused.
     prioritise
@@ -519,20 +521,20 @@ def plan(
         _is_budget(budget)
     if shape not in ("fit", *SHAPES):
         raise InvalidInput(f"shape must be one of fit, {', '.join(SHAPES)}; got {shape!r}.")
-    if by not in ("auto", "cells", "marginals", "ordered"):
-        raise InvalidInput(f"by must be auto, cells, marginals or ordered; got {by!r}.")
+    if by not in ("auto", "cells", "marginals", "union", "ordered"):
+        raise InvalidInput(f"by must be auto, cells, marginals, union or ordered; got {by!r}.")
     if prioritise not in ("accuracy", "privacy"):
         raise InvalidInput(f'prioritise must be "accuracy" or "privacy", got {prioritise!r}.')
     if prioritise == "privacy" and budget is None:
         raise InvalidInput("prioritise='privacy' spends a budget exactly: give one.")
-    made: Plan | MarginalsPlan | OrderedPlan | None = None
+    made: Plan | MarginalsPlan | UnionPlan | OrderedPlan | None = None
     if isinstance(queries, Workload):
         made = by_order(queries, shape, by, refine=refine)
         if made is None:
             made = by_marginals(queries, shape, by, refine=refine, gap=gap)
         if made is None:
             queries = queries.compiled()
-    elif by in ("marginals", "ordered"):
+    elif by in ("marginals", "union", "ordered"):
         raise InvalidInput(f"only a Workload is planned by {by!r}: its columns tell which.")
     if made is None:
         asked = _is_queries(queries)

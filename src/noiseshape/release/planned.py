@@ -28,6 +28,7 @@ from ..strategies.exact import Integers
 if TYPE_CHECKING:
     from ..privacy import Ledger
     from ..report import Report
+    from .chunks import Chunks
     from .source import Source
     from .table import Table
 
@@ -39,12 +40,16 @@ PLANS: Mapping[str, str] = {
     "matrix plan": "noiseshape.release.matrixplan:MatrixPlan",
     "marginals plan": "noiseshape.release.marginalsplan:MarginalsPlan",
     "ordered plan": "noiseshape.release.orderedplan:OrderedPlan",
+    "rows plan": "noiseshape.release.rowsplan:RowsPlan",
+    "union plan": "noiseshape.release.unionplan:UnionPlan",
 }
 RELEASES: Mapping[str, str] = {
     "release": "noiseshape.release.release:Release",
     "matrix release": "noiseshape.release.matrixrelease:MatrixRelease",
     "marginals release": "noiseshape.release.marginalsrelease:MarginalsRelease",
     "ordered release": "noiseshape.release.orderedrelease:OrderedRelease",
+    "rows release": "noiseshape.release.rowsrelease:RowsRelease",
+    "union release": "noiseshape.release.unionrelease:UnionRelease",
 }
 
 
@@ -178,6 +183,18 @@ class Planned(ABC):
         """Read a plan of this kind; refuse a file that is altered, newer, or not such a plan."""
         text = read_text(path, "plan")
         return cls.from_json(unsealed(cls.kind, FORMAT, text, os.fspath(path)))
+
+
+class InChunks(Planned):
+    """A plan whose measurement memory does not hold: it is kept chunk by chunk as it is made."""
+
+    @abstractmethod
+    def kept_in(self, folder: Path, entry: str) -> Chunks:
+        """Return where the chunks of a ledger entry are kept."""
+
+    @abstractmethod
+    def measured(self, x: Any, kept: Chunks | None = None) -> Any:
+        """Measure the chunks that are missing, through ``measure`` alone; return all of them."""
 
 
 @dataclass(frozen=True)

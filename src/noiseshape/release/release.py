@@ -365,8 +365,8 @@ class Release(Released):
             return {}
         schema, people = asked.layout.schema, asked.people
         said: dict[str, Any] = {"table": asked.table, "columns": schema.policies()}
-        if schema.impossible:
-            said["impossible, and left out"] = list(schema.impossible)
+        if schema.excluded:
+            said["impossible, and left out"] = list(schema.excluded)
         if people.unit != "rows":
             said["of each person"] = (
                 f"at most {people.max_rows} rows of one {people.unit}, chosen by a hash of that "

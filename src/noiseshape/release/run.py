@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from .._checks import whole
 from ..errors import InvalidInput, ReleaseFailed
 from ..privacy.ledger import Charge, Entry, Ledger
-from .planned import Planned, Released, Stamp
+from .planned import InChunks, Planned, Released, Stamp
 from .publication import publish, writable
 from .source import Source
 from .staging import Staging, plan_of, usable
@@ -97,6 +97,8 @@ def run(
     # What staging refuses, it refuses before a row is read, in its own words. It is held to the
     # end, so that no two processes publish one entry at once.
     with Staging(root, entry.number, entry.hash, resume=resumed) as staging:
+        if isinstance(plan, InChunks):
+            staging.same(source.known())  # type: ignore[attr-defined]  # rows in chunks tell it
         y = _measured_once(plan, source, staging, stamp)
         return _finish(plan, y, stamp, entry.when, out)
 
@@ -211,7 +213,10 @@ def _read_measure_keep(
         warnings.simplefilter("ignore")  # a warning may quote a value
         x = source.read()
         at[0] = "measure"
-        y = plan.measured(x)
+        if staging is not None and isinstance(plan, InChunks):
+            y = plan.measured(x, plan.kept_in(staging.chunks(), staging.path.name))
+        else:
+            y = plan.measured(x)
     if staging is not None:
         at[0] = "keep"
         staging.keep(y)

@@ -29,6 +29,7 @@ from ..archive import (
 )
 from ..errors import InvalidInput, ReleaseFailed
 from ..strategies.exact import Integers
+from .chunks import Chunks
 
 FORMAT = 1
 
@@ -161,8 +162,36 @@ class Staging:
         """An empty file that says that a measurement was kept, should it be gone."""
         return self.path / "kept"
 
-    def measured(self) -> Integers | None:
-        """Return what was measured for this entry, or None where nothing was kept."""
+    def chunks(self) -> Path:
+        """Return the folder of a measurement that is kept in chunks, made if it is not there."""
+        folder = self.path / "chunks"
+        if not folder.is_dir():
+            folder.mkdir(mode=0o700)
+            folder.chmod(0o700)
+            sync(self.path)
+        for partial in folder.glob(".*.partial"):  # as in _hold: nobody was shown it
+            partial.unlink(missing_ok=True)
+        return folder
+
+    def same(self, known: list[Any]) -> None:
+        """Refuse to continue on other files than the run began with: chunks are told by order."""
+        file = self.path / "files.json"
+        if file.exists():
+            text = read_text(file, "staging")
+            if unsealed("files", FORMAT, text, str(file)).get("files") != known:
+                raise InvalidInput(
+                    f"the files are not those, or not as they were, that ledger entry "
+                    f"{self.number} was begun with, and some rows would be measured twice: put "
+                    "them back, or pay for a new release."
+                )
+        elif known:
+            try:
+                write_whole(file, sealed("files", FORMAT, {"files": known}), mode=0o600)
+            except OSError as error:
+                raise self._unusable(error) from None
+
+    def measured(self) -> Any:
+        """Return what was measured for this entry, integers or chunks; None where nothing was."""
         if not self.file.exists():
             if self.mark.exists():
                 raise InvalidInput(
@@ -174,13 +203,25 @@ class Staging:
         content = unsealed("measurement", FORMAT, text, str(self.file))
         if content.get("entry") != self.path.name:
             raise InvalidInput(f"{self.file} belongs to another ledger entry: restore its own.")
-        values = self._array(content) if "array" in content else unpack(content.get("values"))
+        if "chunks" in content:
+            values: Any = Chunks(self.chunks(), self.path.name, *content["chunks"])
+            self._whole(values, content["values"]["data"])
+        else:
+            values = self._array(content) if "array" in content else unpack(content.get("values"))
         if not self.mark.exists():  # killed between the two; from now on it will be shown
             try:
                 write_whole(self.mark, "", mode=0o600)
             except OSError as error:
                 raise self._unusable(error) from None
         return values
+
+    def _whole(self, chunks: Chunks, digests: list[str]) -> None:
+        """Refuse chunks of which one was exchanged, or is gone."""
+        if list(chunks.digests) != digests:
+            raise InvalidInput(
+                f"the chunks in {chunks.path} are not those that were kept: restore them from a "
+                "copy, or pay for a new release."
+            )
 
     def _array(self, content: dict[str, Any]) -> Integers:
         """Return the integers beside the sealed file, which tells their digest."""
@@ -195,10 +236,13 @@ class Staging:
             )
         return values
 
-    def keep(self, values: Integers) -> None:
+    def keep(self, values: Integers | Chunks) -> None:
         """Keep a measurement: whole and durable, or not at all."""
         content: dict[str, Any] = {"entry": self.path.name}
-        if values.size > LISTED and values.dtype == np.int64:
+        if isinstance(values, Chunks):  # each of them is kept already
+            content["chunks"] = [values.length, values.size]
+            content["values"] = {"data": list(values.digests)}
+        elif values.size > LISTED and values.dtype == np.int64:
             write_whole(self.array, raw(values), mode=0o600)
             content["array"] = digest_of(values)
         else:

@@ -13,7 +13,7 @@ from .._arb import fraction_up
 from .._version import __version__
 from ..design.certificate import COST
 from ..errors import NoiseshapeError
-from ..privacy import Ledger
+from ..privacy import Cost, Ledger
 from ..release.planned import Planned, Released
 from . import planned, words
 from .page import Report, Section, listed, page, pairs, said, shown
@@ -26,6 +26,7 @@ DELTA = 1e-9
 KINDS: Mapping[str, str] = {
     "plan": "noiseshape.report.tables",
     "matrix plan": "noiseshape.report.matrices",
+    "marginals plan": "noiseshape.report.marginals",
 }
 PLAIN = "noiseshape.report.plain"
 
@@ -111,6 +112,56 @@ def of_release(
     )
 
 
+def of_parts(
+    parts: Mapping[str, Planned] | Mapping[str, Released],
+    *,
+    delta: float = DELTA,
+    title: str = "",
+    ledger: Ledger | None = None,
+    compare: bool = True,
+) -> Report:
+    """Return one report of several plans, or of several releases, that are paid for together.
+
+    Parameters are those of ``of_plan``; the parts are told one after the other, by their names.
+    """
+    plans = {n: part.plan if isinstance(part, Released) else part for n, part in parts.items()}
+    first, *others = (plan.cost for plan in plans.values())
+    cost = sum(others, first)
+    people = next(iter(plans.values())).people
+    sections = [
+        Section(
+            "privacy",
+            "What all parts cost together",
+            listed(words.plainly(cost, people)) + shown(planned.curve(cost, delta)),
+        )
+    ]
+    for number_, (name, part) in enumerate(parts.items(), 1):
+        plan = plans[name]
+        kind = _kind(plan)
+        told = [Section("what", "what, and about whom", _about(plan, kind))]
+        if isinstance(part, Released):
+            told.append(Section("values", "the released numbers", kind.values(part)))
+        told += kind.sections(plan, delta, compare=compare)
+        facts = [("released", part.when)] if isinstance(part, Released) else []
+        told.append(Section("made", "particulars", pairs([*facts, *_particulars(plan)])))
+        sections += [
+            Section(
+                f"part-{number_}-{s.name}", f"{name}: {s.title[0].lower()}{s.title[1:]}", s.body
+            )
+            for s in told
+        ]
+    sections.append(Section("budget", "The budget", _budget(ledger, None)))
+    count = sum(plan.count for plan in plans.values())
+    done = any(isinstance(part, Released) for part in parts.values())
+    return page(
+        title or f"{len(parts)} parts: {', '.join(parts)}",
+        "Released" if done else "Plan: no data has been touched",
+        f"{count:,} answers in {len(parts)} parts, with noise that hides {words.whom(people)}.",
+        _privacy_facts(cost, delta),
+        sections,
+    )
+
+
 def _kind(plan: Planned) -> Any:
     return import_module(KINDS.get(plan.kind, PLAIN))
 
@@ -134,11 +185,7 @@ def _lead(plan: Planned, verb: str) -> str:
 
 
 def _facts(plan: Planned, delta: float) -> list[tuple[str, str]]:
-    cost = plan.cost
-    found = [
-        (f"\u03b5 {number(cost.epsilon(delta))}", f"epsilon at delta {chance(delta)}, rounded up"),
-        (f"\u03bc {number(cost.mu)}", "the same as one number: Gaussian privacy"),
-    ]
+    found = _privacy_facts(plan.cost, delta)
     k = _missed(plan)
     if k is not None:
         met = k <= 1 + 1e-9
@@ -153,6 +200,13 @@ def _facts(plan: Planned, delta: float) -> list[tuple[str, str]]:
             (f"{100 * max(proof.gap, 1e-6):.2g} %", f"at most from the optimum, proven{own}")
         )
     return found
+
+
+def _privacy_facts(cost: Cost, delta: float) -> list[tuple[str, str]]:
+    return [
+        (f"\u03b5 {number(cost.epsilon(delta))}", f"epsilon at delta {chance(delta)}, rounded up"),
+        (f"\u03bc {number(cost.mu)}", "the same as one number: Gaussian privacy"),
+    ]
 
 
 def _missed(plan: Planned) -> float | None:

@@ -127,10 +127,9 @@ def matrix(
             told = f"{rows[i]}, {columns[j]}: {number(value)}{error}"
             drawn.append(bar(x, y, x + cell, y + tall, kind, told, shade=max(0.03, share)))
             if written:
-                ink = "on-dark" if share > 0.6 and value > 0 else "on-light"
                 drawn.append(
                     text(
-                        x + cell / 2, y + tall / 2 + 4, brief(float(f"{value:.2g}")), ink, "middle"
+                        x + cell / 2, y + tall / 2 + 4, brief(float(f"{value:.2g}")), "on", "middle"
                     )
                 )
         drawn.append(text(left - 8, top + (i + 0.5) * tall + 4, short(rows[i], left), "label",

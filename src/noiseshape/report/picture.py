@@ -56,7 +56,7 @@ class Picture:
         return (
             f"<figure><figcaption>{escape(self.title)}</figcaption>"
             f'<div class="wide" tabindex="0" role="group" aria-label="{escape(self.title)}">'
-            f"{self.svg()}</div>{note}{drawer(self.table, most=most)}</figure>"
+            f"{self.svg()}</div>{note}{drawer(self.table, about=self.title, most=most)}</figure>"
         )
 
 
@@ -65,11 +65,14 @@ def tabled(columns: Mapping[str, Any], note: str = "") -> Table:
     return Table(dict(columns), note=note)
 
 
-def drawer(table: Table, title: str = "The numbers as a table", *, most: int = 2_000) -> str:
-    """Return a table that is shown when asked for."""
+def drawer(
+    table: Table, title: str = "The numbers as a table", *, about: str = "", most: int = 2_000
+) -> str:
+    """Return a table that is shown when asked for; ``about`` tells its name from others'."""
+    named = f' aria-label="{escape(about)}: {escape(title.lower())}"' if about else ""
     rows = f"{len(table):,} row" + ("s" if len(table) != 1 else "")
     return (
-        f"<details><summary>{escape(title)} <small>({rows})</small></summary>"
+        f"<details><summary{named}>{escape(title)} <small>({rows})</small></summary>"
         f"{html_table(table, most=most)}</details>"
     )
 

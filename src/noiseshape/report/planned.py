@@ -30,6 +30,7 @@ from .svg import (
 
 if TYPE_CHECKING:
     from ..release.plan import Plan
+    from ..release.planned import Planned
 
 ROW = 26.0
 # Beyond this many entries of the workload, the other designs take longer than a reader waits.
@@ -37,6 +38,8 @@ MOST_COMPARED = 150_000
 # Ticks of a strip that coincide on the screen are drawn once.
 _SAME = 1.5
 MOST_CORRELATED = 48
+# Queries that are drawn in a line each, and those that are in the table behind.
+MOST_QUERIES, MOST_LISTED = 40, 2_000
 
 
 def curve(cost: Cost, delta: float = 1e-9) -> Picture:
@@ -86,7 +89,8 @@ def curve(cost: Cost, delta: float = 1e-9) -> Picture:
 def targets(plan: Plan) -> Picture:
     """Return every answer's variance over its target, tightest query first."""
     errors = plan.errors()
-    ratios = np.asarray(errors["variance / target"])
+    # Equal ratios stay in the plan's order: a plan read from a file has other last digits.
+    ratios = np.round(np.asarray(errors["variance / target"]), 7)
     names = np.array(errors["query"])
     order = sorted(
         dict.fromkeys(errors["query"]), key=lambda name: -float(ratios[names == name].max())
@@ -139,6 +143,46 @@ def targets(plan: Plan) -> Picture:
         table,
         "A tick is an answer, the dot the worst of its query. Left of the line is better "
         "than asked.",
+    )
+
+
+def queries(plan: Planned) -> Picture:
+    """Return every query's greatest ratio of variance to target, tightest first."""
+    summary = plan.summary()
+    ratios = np.asarray(summary["variance / target"])
+    order = np.argsort(-ratios.round(7), kind="stable")
+    top = order[:MOST_QUERIES]
+    names = [str(summary["query"][i]) for i in top]
+    left = width_of(names)
+    x = Scale(min(float(ratios.min()) / 1.1, 0.9), max(float(ratios.max()) * 1.15, 1.15), left,
+              WIDTH - 70, log=True)  # fmt: skip
+    bottom = 30.0 + 24 * len(top)
+    drawn = [
+        across(x, 30.0, bottom, "variance, as a multiple of its target (log scale)"),
+        line(x(1), 22, x(1), bottom, "target"),
+        text(x(1), 18, "target", "strong", "middle"),
+    ]
+    for k, i in enumerate(top):
+        at = 30.0 + 24 * (k + 0.5)
+        ratio = float(ratios[i])
+        missed = ratio > 1 + 1e-9
+        drawn.append(dot(x(ratio), at, 4.5, "bad" if missed else "point",
+                         f"{names[k]}: {number(ratio)}"))  # fmt: skip
+        drawn.append(text(left - 8, at + 4, short(names[k], left), "label", "end"))
+        drawn.append(text(WIDTH - 62, at + 4, number(ratio), "value"))
+    some = f" The tightest {len(top)} are drawn." if len(top) < len(order) else ""
+    table = tabled(
+        {name: [summary[name][i] for i in order[:MOST_LISTED]] for name in summary.columns},
+        note=summary.note,
+    )
+    return Picture(
+        "Every query against its target, tightest first",
+        f"{len(order):,} queries; the worst has {number(float(ratios.max()))} times its target "
+        f"variance.{some}",
+        "".join(drawn),
+        bottom + 42,
+        table,
+        "The dot is the worst answer of a query. Left of the line is better than asked." + some,
     )
 
 
@@ -234,7 +278,7 @@ def correlation(plan: Plan) -> Picture | None:
                               "label", "end"))  # fmt: skip
     drawn += _correlation_key(left + size + 22, top)
     first, second = np.triu_indices(len(chosen), 1)
-    strongest = np.argsort(-np.abs(r[first, second]), kind="stable")[:40]
+    strongest = np.argsort(-np.abs(r[first, second]).round(7), kind="stable")[:40]
     one, two = first[strongest], second[strongest]
     table = tabled(
         {
@@ -308,7 +352,7 @@ def room(plan: Plan) -> Picture | str:
             f"less than the dearest, down to {100 * float(used.min()):.2g} % of mu\u00b2: "
             "plan.extend(...) answers further questions within that."
         )
-    order = np.argsort(used, kind="stable")
+    order = np.argsort(used.round(7), kind="stable")
     best = order[: min(25, int((used < 1 - 1e-3).sum()))]
     free = asked.people.max_rows / np.sqrt(profile.max() - profile[best])
     x = Scale(0.0, float(len(used)), 62.0, WIDTH - 16)

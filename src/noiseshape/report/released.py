@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,6 +60,11 @@ class _Answers:
             f"({number(float(self.low[i]))} to {number(float(self.high[i]))})"
         )
 
+    def sized(self, i: int) -> float:
+        """Return an answer to two digits of its error: what is drawn needs no more."""
+        value, error = float(self.value[i]), float(self.stderr[i])
+        return round(value, 1 - math.floor(math.log10(error))) if error > 0 else value
+
     def table(self) -> Table:
         return Table(
             {
@@ -94,6 +100,12 @@ def pictures(release: Release) -> list[Picture]:
         )
         found.insert(0, _numbers(together))
     return found
+
+
+def of_answers(name: str, labels: tuple[str, ...], value: Floats, stderr: Floats) -> Picture:
+    """Return the picture of one query's answers."""
+    mine = _Answers(name, labels, value, stderr)
+    return drawn(mine) if len(labels) > 1 else _numbers(mine)
 
 
 def drawn(mine: _Answers) -> Picture:
@@ -177,7 +189,7 @@ def _bars(mine: _Answers, grid: Grid) -> Picture:
         drawn.append(bar(x(0), at - 8, x(value), at + 8, "blue soft", mine.said(i)))
         drawn.append(whisker(x(float(mine.low[i])), x(float(mine.high[i])), at))
         drawn.append(text(left - 8, at + 4, short(label, left), "label", "end"))
-        drawn.append(text(WIDTH - 72, at + 4, brief(value), "value"))
+        drawn.append(text(WIDTH - 72, at + 4, brief(mine.sized(i)), "value"))
     left_out = len(mine.labels) - count
     more = f" The first {count} of {len(mine.labels):,} are drawn." if left_out else ""
     by = f" by {' and '.join(a.name for a in grid.axes)}" if axis.name else ""
@@ -282,7 +294,7 @@ def _heat(mine: _Answers, grid: Grid) -> Picture:
     tall = 24.0 if rows <= 30 else 14.0
     written = wide >= 44 and rows * columns <= WRITTEN
     room = width_of(along.labels, 90.0)
-    turned = room > wide - 4
+    turned = max(len(label) for label in along.labels) * 7 > wide - 2 and columns <= 40
     top = (room * 0.75 + 18 if turned else 24.0) if columns <= 40 else 24.0
     drawn = [text(left, 12, _spoken(along), "axis")] if along.name and not turned else []
     top += 14 if drawn else 0
@@ -297,9 +309,8 @@ def _heat(mine: _Answers, grid: Grid) -> Picture:
             told = mine.said(n) if held.size <= MOST_SAID else ""
             drawn.append(bar(x, y, x + wide, y + tall, "blue", told, shade=shade(value)))
             if written:
-                kind = "on-dark" if shade(value) > 0.5 else "on-light"
-                drawn.append(text(x + wide / 2, y + tall / 2 + 4, brief(float(f"{value:.4g}")),
-                                  kind, "middle"))  # fmt: skip
+                drawn.append(text(x + wide / 2, y + tall / 2 + 4, brief(mine.sized(n)),
+                                  "on", "middle"))  # fmt: skip
         if tall >= 14:
             drawn.append(text(left - 8, top + (i + 0.5) * tall + 4, short(down[i], left), "label",
                               "end"))  # fmt: skip

@@ -7,12 +7,13 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ..privacy import Cost, Ledger
+from ..release.marginalsrelease import MarginalsRelease
 from ..release.matrixrelease import MatrixRelease
 from ..release.plan import Plan
 from ..release.planned import Planned, Released
 from ..release.release import Release
 from ..release.table import Table
-from . import matrices, planned, released
+from . import marginals, matrices, planned, released
 from .picture import Picture, html_table, tabled
 from .style import SCRAP
 from .svg import number
@@ -71,6 +72,9 @@ def of_release(release: Released) -> str:
     if isinstance(release, MatrixRelease):
         picture = matrices.pictured(release)
         return scrap(title, *([picture] if picture is not None else []))
+    if isinstance(release, MarginalsRelease):
+        small = [n.name for n in release.plan.asked.named if len(n.variance) <= 5_000]
+        return scrap(title, *(marginals.pictured(release, n) for n in small[:MOST_PICTURES]))
     if not isinstance(release, Release):
         return scrap(title, release.table())
     pictures: Sequence[Picture] = released.pictures(release)
@@ -125,7 +129,7 @@ def of_schema(schema: Schema) -> str:
                 }
             )
         )
-    parts += [f"Impossible: {text}" for text in schema.impossible]
+    parts += [f"Impossible: {text}" for text in schema.excluded]
     return scrap(f"Schema of {schema.cells:,} cells", *parts)
 
 

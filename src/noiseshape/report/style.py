@@ -5,9 +5,9 @@ alone.
 """
 
 _LIGHT = """--ink:#1b1f24;--soft:#57606a;--page:#ffffff;--card:#f5f7f9;--rule:#d5dae0;
---grid:#e6e9ed;--blue:#0072b2;--orange:#e69f00;--green:#009e73;--purple:#aa4e84;--bad:#c14600;--on:#ffffff"""
+--grid:#e6e9ed;--blue:#0072b2;--orange:#e69f00;--green:#009e73;--purple:#aa4e84;--bad:#c14600"""
 _DARK = """--ink:#e8eaed;--soft:#a3abb5;--page:#14171a;--card:#1e2327;--rule:#3a4148;
---grid:#2a3036;--blue:#56b4e9;--orange:#e69f00;--green:#2fc29a;--purple:#cc79a7;--bad:#ff8f4f;--on:#10151a"""
+--grid:#2a3036;--blue:#56b4e9;--orange:#e69f00;--green:#2fc29a;--purple:#cc79a7;--bad:#ff8f4f"""
 
 # What drawings need, wherever they are shown.
 DRAWINGS = """
@@ -36,7 +36,7 @@ svg .orange-line{stroke:var(--orange)}svg .green-line{stroke:var(--green)}
 svg .purple-line{stroke:var(--purple)}
 svg .d1{stroke-dasharray:7 3}svg .d2{stroke-dasharray:2 3}svg .d3{stroke-dasharray:9 3 2 3}
 svg .area{fill:var(--blue);fill-opacity:.12}svg .solid{fill-opacity:.45}
-svg .on-dark{fill:var(--on)}svg .on-light{fill:var(--ink)}
+svg .on{paint-order:stroke;stroke:var(--page);stroke-width:3px;stroke-linejoin:round}
 """
 
 PAGE = f"""
@@ -96,3 +96,17 @@ SCRAP = (
     f"@media (prefers-color-scheme:dark){{.noiseshape{{{_DARK}}}}}"
     + DRAWINGS.replace("svg .", ".noiseshape svg .").replace("\nsvg{", "\n.noiseshape svg{")
 )
+
+
+def standalone(drawn: str, width: float, height: float, said: str) -> str:
+    """Return a drawing as an SVG file by itself, light or dark as the page that shows it."""
+    style = (
+        f"svg{{{_LIGHT}}}@media (prefers-color-scheme:dark){{svg{{{_DARK}}}}}{DRAWINGS}"
+        "svg .title{font-size:17px;font-weight:600}"
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
+        f'width="{width:g}" height="{height:g}" role="img" aria-label="{said}">'
+        f'<style>{style}</style><rect width="100%" height="100%" style="fill:var(--page)"/>'
+        f"{drawn}</svg>\n"
+    )

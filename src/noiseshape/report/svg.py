@@ -1,9 +1,9 @@
 """Drawing: scales, axes and marks as SVG text, with colours and fonts left to the style sheet.
 
 Written out here, by hand, because every release publishes its report: Altair with vl-convert
-needs 2 seconds and 140 MB to draw a first picture, 0.2 s for each further one, and starts a
-JavaScript engine between the debit and the publication. A picture here takes a millisecond,
-is the same on every machine, and follows the reader's dark or light page.
+needs 1.9 seconds and 140 MB to draw a first picture, 0.2 s for each further one
+(benchmarks/report.py), and starts a JavaScript engine between the debit and the publication. A
+picture here is the same on every machine, and follows the reader's dark or light page.
 """
 
 from __future__ import annotations

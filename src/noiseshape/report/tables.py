@@ -52,7 +52,7 @@ def asked(plan: Plan) -> str:
         return body
     schema, people = queries.layout.schema, queries.people
     rules = [f"{name}: {policy}." for name, policy in schema.policies().items()]
-    rules += [f"Impossible, and left out: {text}." for text in schema.impossible]
+    rules += [f"Impossible, and left out: {text}." for text in schema.excluded]
     if people.unit != "rows":
         rules.append(
             f"Of each {people.unit} at most {people.max_rows} rows count, chosen by a hash of that "

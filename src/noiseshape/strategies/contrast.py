@@ -43,6 +43,9 @@ class Contrast(ABC):
 
     sigma: Floats
 
+    whole: bool = False
+    """Whether the total is measured along with the rest, in every residual, and not apart."""
+
     @property
     @abstractmethod
     def cells(self) -> int:
@@ -105,14 +108,20 @@ class Contrast(ABC):
         return max(0.0, -least / float(self.greatest)) * (1 + 1e-12) + 1e-12
 
     def forms(self, W: Floats) -> Floats:
-        """Return the variance of each row of W (r, n) at unit scale, without its mean: (r,)."""
-        return np.asarray((((W - W.mean(axis=1, keepdims=True)) @ self.spread) ** 2).sum(axis=1))
+        """Return the variance of each row of W (r, n) at unit scale, (r,).
+
+        Without its mean, which is measured apart, unless the contrasts are ``whole``.
+        """
+        return np.asarray(((self._told(W) @ self.spread) ** 2).sum(axis=1))
+
+    def _told(self, W: Floats) -> Floats:
+        return W if self.whole else W - W.mean(axis=1, keepdims=True)
 
     def check_spans(self, W: Floats) -> None:
         """Refuse a workload (r, n) with a part that is not measured."""
-        if self.rows == self.cells - 1:
+        if self.rows == self.cells - (not self.whole):
             return
-        contrast = W - W.mean(axis=1, keepdims=True)
+        contrast = self._told(W)
         C = np.asarray(self.written(), dtype=np.float64)
         outside = np.abs(contrast - (contrast @ self.spread / self.sigma) @ C).max(axis=1)
         if np.any(outside > SPAN * np.abs(W).max(axis=1)):
@@ -219,16 +228,21 @@ class Written(Contrast):
         C.
     sigma : shape (k,) or one number
         Scale of each row, at least 1.
+    whole
+        The rows need not sum to zero: they measure the total too, and are a factor of every
+        residual.
     """
 
     matrix: Integers
     sigma: Floats
+    whole: bool = False
 
-    def __init__(self, matrix: ArrayLike, sigma: ArrayLike) -> None:
+    def __init__(self, matrix: ArrayLike, sigma: ArrayLike, *, whole: bool = False) -> None:
         rows = integers("the contrasts", matrix)
-        if rows.ndim != 2 or 0 in rows.shape or rows.shape[0] >= rows.shape[1]:
+        object.__setattr__(self, "whole", bool(whole))
+        if rows.ndim != 2 or 0 in rows.shape or rows.shape[0] > rows.shape[1] - (not whole):
             raise InvalidInput(f"contrasts are fewer rows than values, got shape {rows.shape}.")
-        if np.any(rows.astype(object).sum(axis=1) != 0):
+        if not whole and np.any(rows.astype(object).sum(axis=1) != 0):
             raise InvalidInput("the rows of a contrast must each sum to zero.")
         rows.setflags(write=False)
         object.__setattr__(self, "matrix", rows)
@@ -272,7 +286,7 @@ class Written(Contrast):
         return np.asarray(flat.reshape(self.rows, *X.shape[1:]))
 
     def undo(self, Y: Floats) -> Floats:
-        """Return the least-squares values, of sum zero."""
+        """Return the least-squares values, of sum zero unless ``whole``."""
         return np.asarray((self._inverse @ Y.reshape(len(Y), -1)).reshape(-1, *Y.shape[1:]))
 
     def written(self) -> Integers:

@@ -78,6 +78,23 @@ def halves(weights: Floats, contrasts: Sequence[Contrast], kept: Sequence[bool])
     return np.asarray(part.reshape(len(weights), -1))
 
 
+def with_whole(ask: Ask, whole: Sequence[int], sizes: Sequence[int]) -> Ask:
+    """Return the same question about more attributes, of which it takes the total."""
+    missing = [i for i in whole if i not in ask.members]
+    if not missing:
+        return ask
+    members = tuple(sorted((*ask.members, *missing)))
+    if ask.weights is None:
+        known = dict(zip(ask.members, ask.factors, strict=True))
+        ones = {i: np.ones((1, sizes[i])) for i in missing}
+        return Ask(members, tuple(ones[i] if i in ones else known[i] for i in members))
+    weights = ask.weights
+    for i in missing:
+        weights = np.expand_dims(weights, 1 + members.index(i))
+    shape = (len(weights), *(sizes[i] for i in members))
+    return Ask(members, weights=np.ascontiguousarray(np.broadcast_to(weights, shape)))
+
+
 @dataclass(frozen=True, eq=False)
 class Residual(Strategy):
     """Residuals of sets of attributes, each with its own scale; answers about their marginals.
@@ -108,8 +125,11 @@ class Residual(Strategy):
     _outer: dict[tuple[int, ...], Floats] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
+        if any(i in self.whole for i in np.unique(self.lattice.last[1:]).tolist()):
+            raise InvalidInput("what is measured whole is in every residual, and in no set.")
         least, most = (
-            self.lattice.product(np.array([f(c.sigma) for c in self.contrasts])) * self.base
+            _every(self.lattice, self.contrasts, [float(f(c.sigma)) for c in self.contrasts])
+            * self.base
             for f in (np.min, np.max)
         )
         if not (np.all(least >= 1) and np.all(most <= GREATEST)):
@@ -139,10 +159,19 @@ class Residual(Strategy):
         return tuple(contrast.cells for contrast in self.contrasts)
 
     @cached_property
+    def whole(self) -> tuple[int, ...]:
+        """The attributes that are measured whole: a factor of every residual."""
+        return tuple(i for i, contrast in enumerate(self.contrasts) if contrast.whole)
+
+    def attributes(self, number: int) -> tuple[int, ...]:
+        """Return the attributes of a residual's table, increasing."""
+        found = self.lattice.members(number)
+        return tuple(sorted((*found, *self.whole))) if self.whole else found
+
+    @cached_property
     def rows(self) -> NDArray[np.int64]:
         """How many rows each residual has, shape (t,)."""
-        each = np.array([c.rows for c in self.contrasts], dtype=np.float64)
-        count = self.lattice.product(each)
+        count = _every(self.lattice, self.contrasts, [float(c.rows) for c in self.contrasts])
         if not np.all(count < 2.0**40):
             raise TooLarge(f"a residual of {count.max():.3g} rows is more than can be measured.")
         return np.rint(count).astype(np.int64)
@@ -171,7 +200,7 @@ class Residual(Strategy):
 
     def members(self, number: int) -> list[Contrast]:
         """Return the contrasts of a residual."""
-        return [self.contrasts[i] for i in self.lattice.members(number)]
+        return [self.contrasts[i] for i in self.attributes(number)]
 
     def scales(self, number: int) -> Floats:
         """Return the sigma of each row of a residual: never below the exact product."""
@@ -210,7 +239,7 @@ class Residual(Strategy):
         wanted = []
         for number in range(len(self.lattice) - 1, -1, -1):  # larger sets come last
             if not held[number]:
-                members = self.lattice.members(number)
+                members = self.attributes(number)
                 wanted.append(members)
                 for subset, _ in self._subsets(members):
                     held[subset] = True
@@ -218,10 +247,18 @@ class Residual(Strategy):
 
     def _subsets(self, members: Sequence[int]) -> Iterator[tuple[int, tuple[bool, ...]]]:
         """Yield the number of every subset that is measured, and which attributes it has."""
-        for kept in itertools.product([False, True], repeat=len(members)):
-            number = self.lattice.number(list(itertools.compress(members, kept)))
+        for kept in self._choices(members):
+            number = self._number(members, kept)
             if number is not None:
                 yield number, kept
+
+    def _choices(self, members: Sequence[int]) -> Iterator[tuple[bool, ...]]:
+        """Yield which of some attributes a residual can have: all that are measured whole."""
+        return itertools.product(*([True] if i in self.whole else [False, True] for i in members))
+
+    def _number(self, members: Sequence[int], kept: Sequence[bool]) -> int | None:
+        inside = itertools.compress(members, kept)
+        return self.lattice.number([i for i in inside if i not in self.whole])
 
     def parts(
         self, tables: Iterable[tuple[Sequence[int], Integers]]
@@ -259,16 +296,16 @@ class Residual(Strategy):
         return np.concatenate(parts)
 
     def _marginal(self, table: Integers, number: int) -> Integers:
-        kept = self.lattice.members(number)
+        kept = self.attributes(number)
         return np.asarray(table.sum(axis=tuple(i for i in range(table.ndim) if i not in kept)))
 
     # Accounting.
 
-    def _shares(self, each: Floats) -> Floats:
+    def _shares(self, each: Sequence[float]) -> Floats:
         """Return at or above each product of ``each`` over a set, over base^2: (t,)."""
         scale = np.ldexp(self.base, -self.bits)
         # A few dozen roundings of 2^-53 each: far below the margin.
-        return self.lattice.product(each) / scale**2 * (1 + 2.0**-44)
+        return _every(self.lattice, self.contrasts, each) / scale**2 * (1 + 2.0**-44)
 
     def _summed(self, shares: Floats) -> tuple[int, int]:
         """Return (units, exponent): units / 2^exponent is at or above the sum of the shares."""
@@ -282,13 +319,13 @@ class Residual(Strategy):
         return sum(-(-(Fraction(s) * (1 << exponent)) // 1) for s in positive.tolist()), exponent
 
     @property
-    def _greatest(self) -> Floats:
-        return np.array([fraction_up(c.greatest) for c in self.contrasts])
+    def _greatest(self) -> list[float]:
+        return [fraction_up(c.greatest) for c in self.contrasts]
 
     @property
     def steady(self) -> bool:
         """Whether a person costs the same in every cell."""
-        told = {int(i) for i in np.unique(self.lattice.last[1:])}
+        told = {int(i) for i in np.unique(self.lattice.last[1:])} | set(self.whole)
         return all(self.contrasts[i].steady for i in told)
 
     @cached_property
@@ -304,7 +341,7 @@ class Residual(Strategy):
         for number, s in enumerate(scale):
             weight = -(-(1 << exponent) // s**2)
             part: Any = np.full((1,) * len(self.sizes), int(weight), dtype=object)
-            for i in self.lattice.members(number):
+            for i in self.attributes(number):
                 profile = self.contrasts[i].profile
                 shape = [1] * len(self.sizes)
                 shape[i] = -1
@@ -328,15 +365,17 @@ class Residual(Strategy):
     @cached_property
     def _replaced(self) -> Fraction:
         told = np.unique(self.lattice.last[1:])
-        plain = all(isinstance(self.contrasts[i], Helmert) for i in told)
+        plain = not self.whole and all(isinstance(self.contrasts[i], Helmert) for i in told)
         if plain and len(told) <= MOST_DIFFERING:
             return self._differing(told)
         if self.shape[1] <= WRITTEN_OUT:
             return self.densify().greatest_difference()
         shares = 2 * self._shares(self._greatest)
-        shares[0] = 0  # everybody is in the total
         worst = np.array([c.negative for c in self.contrasts])
-        shares *= 1 + self.lattice.greatest(worst)
+        if not self.whole:
+            shares[0] = 0  # everybody is in the total
+        most = max((worst[i] for i in self.whole), default=0.0)
+        shares *= 1 + np.maximum(self.lattice.greatest(worst), most)
         return Fraction(*_over(self._summed(shares * (1 + 2.0**-44))))
 
     def _differing(self, told: NDArray[np.int64]) -> Fraction:
@@ -358,10 +397,11 @@ class Residual(Strategy):
 
     def check_spans(self, ask: Ask) -> None:
         """Refuse a question that tells apart what was not measured apart."""
+        ask = with_whole(ask, self.whole, self.sizes)
         self._numbers(ask)
         for axis, i in enumerate(ask.members):
             contrast = self.contrasts[i]
-            if contrast.rows < contrast.cells - 1:
+            if contrast.rows < contrast.cells - (not contrast.whole):
                 if ask.weights is not None:
                     W = np.moveaxis(ask.weights, 1 + axis, -1).reshape(-1, contrast.cells)
                 else:
@@ -406,6 +446,8 @@ class Residual(Strategy):
         in integers where counts are so large that it might.
         """
         tables = {} if tables is None else tables
+        shape = ask.shape(self.sizes)
+        ask = with_whole(ask, self.whole, self.sizes)
         numbers = self._numbers(ask)
         for number, _ in numbers:
             if number not in tables:
@@ -417,20 +459,21 @@ class Residual(Strategy):
         gross = self._gross_of(ask)
         error = float(np.sqrt(self.variances(ask).min()))
         if not 4 * gross * off <= RESIDUAL * error:
-            return self._answers_exactly(ask, numbers, y_of, error / max(gross, 1.0))
+            exact = self._answers_exactly(ask, numbers, y_of, error / max(gross, 1.0))
+            return exact.reshape(shape)
         total: Any = 0.0
         for number, kept in numbers:
             shared = math.prod(
                 self.sizes[i] for i, inside in zip(ask.members, kept, strict=True) if not inside
             )
             total = total + self._spread_out(tables[number][0], kept) / shared
-        return self._asked_of(ask, np.asarray(total))
+        return self._asked_of(ask, np.asarray(total)).reshape(shape)
 
     def _numbers(self, ask: Ask) -> list[tuple[int, tuple[bool, ...]]]:
         """Return the residuals within a marginal, and which of its attributes each has."""
         found = []
-        for kept in itertools.product([False, True], repeat=len(ask.members)):
-            number = self.lattice.number(list(itertools.compress(ask.members, kept)))
+        for kept in self._choices(ask.members):
+            number = self._number(ask.members, kept)
             if number is None:
                 if self._needs(ask, kept):
                     raise NotSpanned(
@@ -445,11 +488,13 @@ class Residual(Strategy):
         """Return whether a question has a part in a residual."""
         if ask.weights is None:
             return not any(
-                inside and W is not None and not np.ptp(W, axis=1).any()
-                for inside, W in zip(kept, ask.factors, strict=True)
+                inside and i not in self.whole and W is not None and not np.ptp(W, axis=1).any()
+                for i, inside, W in zip(ask.members, kept, ask.factors, strict=True)
             )
         weights = ask.weights
-        for axis, inside in enumerate(kept, start=1):
+        for axis, (i, inside) in enumerate(zip(ask.members, kept, strict=True), start=1):
+            if i in self.whole:
+                continue
             mean = weights.mean(axis=axis, keepdims=True)
             weights = weights - mean if inside else mean
         return bool(np.abs(weights).max() > 1e-12 * np.abs(ask.weights).max())
@@ -490,7 +535,7 @@ class Residual(Strategy):
             total = total + self._spread_out(refined, kept)
         sizes = [self.sizes[i] for i in ask.members]
         table: Integers = np.broadcast_to(np.asarray(total, dtype=object), sizes)
-        over = math.prod(sizes) << bits
+        over = math.prod(self.sizes[i] for i in ask.members if i not in self.whole) << bits
         if ask.weights is not None:
             W, places = exact_integers(ask.weights.reshape(len(ask.weights), -1))
             found = W.astype(object) @ table.reshape(-1)
@@ -520,8 +565,9 @@ class Residual(Strategy):
             step = nearest(self._undone(number, left), bits)
             X = np.asarray(X + step.astype(object), dtype=object)
             if magnitude(step) <= max(1, int(error * 1e-9 * 2.0**bits)):
-                for axis, size in enumerate(shape):
-                    X = X * size - X.sum(axis=axis, keepdims=True)
+                for axis, contrast in enumerate(self.members(number)):
+                    if not contrast.whole:
+                        X = X * contrast.cells - X.sum(axis=axis, keepdims=True)
                 return X
         raise NotConverged(
             "a marginal cannot be rebuilt to a millionth of its standard error: its contrasts are "
@@ -552,6 +598,8 @@ class Residual(Strategy):
 
         Rounding of the noise is counted at its most: at most 3e-10 above the truth.
         """
+        published = ask.shape(self.sizes)
+        ask = with_whole(ask, self.whole, self.sizes)
         shape = ask.shape(self.sizes)
         if ask.weights is not None:
             parts = ((self._half(ask.weights, kept, ask), n) for n, kept in self._numbers(ask))
@@ -568,13 +616,14 @@ class Residual(Strategy):
             for pair, within in zip(along, kept, strict=True):
                 part = part * pair[0 if within else 1]
             total = total + part
-        return np.broadcast_to(np.asarray(total), shape)
+        return np.broadcast_to(np.asarray(total), shape).reshape(published)
 
     def _half(self, weights: Floats, kept: Sequence[bool], ask: Ask) -> Floats:
         return halves(weights, [self.contrasts[i] for i in ask.members], kept)
 
     def covariances(self, one: Ask, other: Ask) -> Floats:
         """Return the covariance of the answers to two questions, (r, r'), of what is executed."""
+        one, other = (with_whole(ask, self.whole, self.sizes) for ask in (one, other))
         common = set(one.members) & set(other.members)
         found = np.zeros((math.prod(one.shape(self.sizes)), math.prod(other.shape(self.sizes))))
         first, second = one.written(self.sizes), other.written(self.sizes)
@@ -605,7 +654,7 @@ class Residual(Strategy):
             )
         rows = []
         for number in range(len(self.lattice)):
-            kept = self.lattice.members(number)
+            kept = self.attributes(number)
             each = [
                 contrast.written() if i in kept else np.ones((1, contrast.cells), dtype=np.int64)
                 for i, contrast in enumerate(self.contrasts)
@@ -649,6 +698,12 @@ class Residual(Strategy):
         return max(self._gross_of(ask) for ask in self.asked)
 
 
+def _every(lattice: Lattice, contrasts: Sequence[Contrast], each: Sequence[float]) -> Floats:
+    """Return the product of a number of each attribute over every residual's table, (t,)."""
+    always = math.prod(x for x, contrast in zip(each, contrasts, strict=True) if contrast.whole)
+    return lattice.product(np.array(each)) * always
+
+
 def _over(summed: tuple[int, int]) -> tuple[int, int]:
     units, exponent = summed
     return units, 1 << exponent
@@ -666,7 +721,7 @@ def _fine(
     """Return residuals of these scales, each rounded up (or down), on a grid that is fine."""
     if not np.all((scale > 0) & np.isfinite(scale)):
         raise InvalidInput("the scale of a residual must be above 0 and finite.")
-    finest = lattice.product(np.array([c.sigma.min() for c in contrasts])) * scale
+    finest = _every(lattice, contrasts, [float(c.sigma.min()) for c in contrasts]) * scale
     bits = np.maximum(0, np.ceil(np.log2(FINE / finest))).astype(np.int64)
     if least is not None:
         bits = np.maximum(bits, least)

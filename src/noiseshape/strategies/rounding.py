@@ -33,7 +33,7 @@ RANK = 1e-11
 # Where a strategy measures more than is asked, what stands out by less than this is rounding.
 BEYOND = 1e-9
 
-_START_BITS = 18  # of the greatest column of A~: where the search for q begins
+_SPARE_BITS = 2  # the search for q begins where the greatest column of A~ has 1 / loss, less these
 _MOST_BITS = 44
 
 
@@ -91,11 +91,12 @@ def rounded(
     G = _triangular(A, B)
     mu = float(np.sqrt(((A if reach is None else A @ reach) ** 2).sum(axis=0).max()))
     wanted = _variances(G, B, W)
-    # An error of 1/2 in G~ moves A~ by at most a row of B: keep that 2^18 below mu.
+    # An error of 1/2 in G~ moves A~ by at most a row of B: begin where that is about loss of mu.
     width = 1 if B is None else magnitude(B)
     if reach is not None:
         width *= int(np.abs(reach).sum(axis=0).max())
-    q = max(6, _START_BITS + width.bit_length() - int(np.floor(np.log2(mu))))
+    start = int(np.ceil(-np.log2(loss))) - _SPARE_BITS
+    q = max(6, start + width.bit_length() - int(np.floor(np.log2(mu))))
     for bits in range(q, q + _MOST_BITS, 4):
         strategy = _executed(G, B, W, reach, bits)
         if strategy is None:

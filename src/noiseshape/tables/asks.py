@@ -187,7 +187,7 @@ class Products:
         return {axis.column: i for i, axis in enumerate(self.axes)}
 
     @cached_property
-    def _factors(self) -> dict[int, tuple[Family, Floats | None]]:
+    def _factors(self) -> dict[int, tuple[Family, tuple[int, Floats | None]]]:
         return {}
 
     def ask(self, question: Question) -> tuple[Ask, tuple[int, ...], int]:
@@ -200,16 +200,16 @@ class Products:
                 "a sum is planned with every cell written out: ask for it in a workload of its "
                 "own, over fewer columns."
             )
+        if question.condition is None and question.weights is None:
+            told = [self._place(family) for family in question.families]
+            inside = dict(sorted(told, key=lambda place: place[0]))
+            order = tuple(list(inside).index(at) for at, _ in told)
+            return Ask(tuple(inside), tuple(inside.values())), order, 0
         factors = _conjunction(question.condition) if question.weights is None else None
         if factors is None:
             return self._weighted(question)
-        for family in question.families:
-            self._at(family.column)
-        columns = dict.fromkeys([*(f.column for f in question.families), *factors])
-        members = sorted(self._at(column) for column in columns)
-        matrices: dict[int, Floats | None] = {}
-        for family in question.families:
-            matrices[self._at(family.column)] = self._factor(family)
+        matrices: dict[int, Floats | None] = dict(map(self._place, question.families))
+        members = sorted({*matrices, *(self._at(column) for column in factors)})
         for column, leaves_ in factors.items():
             at = self._at(column)
             truth = np.ones(self.axes[at].count)
@@ -230,15 +230,17 @@ class Products:
             raise not_told(column)
         return self._position[column]
 
-    def _factor(self, family: Family) -> Floats | None:
-        """Return a family's matrix on its column's atoms; None where it is each by itself."""
+    def _place(self, family: Family) -> tuple[int, Floats | None]:
+        """Return a family's attribute, and its matrix; None where it is each value by itself."""
         known = self._factors.get(id(family))
         if known is None or known[0] is not family:
-            axis = self.axes[self._at(family.column)]
+            at = self._at(family.column)
+            axis = self.axes[at]
             values = np.asarray(axis.of(family.steps), dtype=np.float64).T
             square = values.shape[0] == values.shape[1] == axis.count
             plain = square and np.array_equal(values, np.eye(axis.count))
-            known = family, None if plain else frozen(np.ascontiguousarray(values))
+            matrix = None if plain else frozen(np.ascontiguousarray(values))
+            known = family, (at, matrix)
             self._factors[id(family)] = known
         return known[1]
 
@@ -287,7 +289,7 @@ class Products:
                 [
                     named.name,
                     list(named.ask.members),
-                    _packed(named.ask),
+                    packed(named.ask),
                     list(named.order),
                     [families[id(family)] for family in named.families],
                     named.numbered,
@@ -312,8 +314,8 @@ class Products:
         ]
         sizes = [axis.count for axis in axes]
         named = []
-        for name, members, packed, order, numbers, numbered, variance in content["named"]:
-            ask = _unpacked(tuple(members), packed)
+        for name, members, said, order, numbers, numbered, variance in content["named"]:
+            ask = unpacked(tuple(members), said)
             by = tuple(families[i] for i in numbers)
             rows = math.prod(ask.shape(sizes))
             target = np.float64(variance) if isinstance(variance, float) else unpack(variance)
@@ -333,7 +335,8 @@ def _doubles(values: Any) -> Floats:
     return np.asarray(values, dtype=np.float64)
 
 
-def _packed(ask: Ask) -> Any:
+def packed(ask: Ask) -> Any:
+    """Return what an ask weighs as plain JSON values; None where it is every cell."""
     if ask.weights is not None:
         return {"weights": pack(ask.weights)}
     if ask.plain:
@@ -341,12 +344,13 @@ def _packed(ask: Ask) -> Any:
     return [None if W is None else pack(W) for W in ask.factors]
 
 
-def _unpacked(members: tuple[int, ...], packed: Any) -> Ask:
-    if packed is None:
+def unpacked(members: tuple[int, ...], content: Any) -> Ask:
+    """Return the ask that ``packed`` said."""
+    if content is None:
         return everything(members)
-    if isinstance(packed, dict):
-        return Ask(members, weights=unpack(packed["weights"]))
-    return Ask(members, tuple(None if W is None else unpack(W) for W in packed))
+    if isinstance(content, dict):
+        return Ask(members, weights=unpack(content["weights"]))
+    return Ask(members, tuple(None if W is None else unpack(W) for W in content))
 
 
 def _conjunction(condition: Predicate | None) -> dict[str, list[Leaf]] | None:

@@ -13,11 +13,12 @@ import shutil
 import tempfile
 import weakref
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from ..errors import InvalidInput
@@ -62,6 +63,8 @@ class Duck:
         Arrow data to be known as ``rows``, made when rows are read.
     empty
         The same without rows: what its columns are declared as.
+    files
+        Where the rows are, if they are in files.
     """
 
     dialect = DUCKDB
@@ -72,8 +75,10 @@ class Duck:
         *,
         register: Callable[[], Any] | None = None,
         empty: Any = None,
+        files: Sequence[str] = (),
     ) -> None:
         self.source, self._register, self._empty = source, register, empty
+        self.files = tuple(files)
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._kinds: dict[str, Kind | None] | None = None
 
@@ -88,6 +93,8 @@ class Duck:
                 }
             )
             weakref.finalize(self, shutil.rmtree, spill, ignore_errors=True)
+            # What has been read of the rows is nobody's to see: progress is told by time alone.
+            self._connection.execute("SET enable_progress_bar = false")
         return self._connection
 
     def kinds(self) -> Mapping[str, Kind | None]:
@@ -110,6 +117,20 @@ class Duck:
     def arrays(self, statement: str) -> list[Any]:
         """Read rows, by column."""
         return self._run(statement, lambda found: list(found.fetchnumpy().values()))
+
+    def batches(self, statement: str, rows: int) -> Generator[Any]:
+        """Read columns of doubles, about so many rows at a time, in their order: NaN for NULL.
+
+        Memory holds a few batches, however many rows there are.
+        """
+        # On a connection of its own to the same place, which may end before the rows do.
+        with self._connect().cursor() as connection:
+            if self._register is not None:
+                connection.register("rows", self._register())
+            reader: Any = connection.sql(statement).to_arrow_reader(rows)
+            for batch in reader:
+                columns = [c.to_numpy(zero_copy_only=False) for c in batch.columns]
+                yield np.column_stack(columns).astype(np.float64, copy=False)
 
     def hold(self, statement: str) -> str:
         """Read rows once into a table of the private connection; return what stands for it."""
@@ -154,7 +175,7 @@ class Relation:
 
 def files(path: str | os.PathLike[str]) -> Duck:
     """Return the rows of Parquet or CSV files: one, or a pattern such as ``data/*.parquet``."""
-    names = _expanded(os.fspath(path))
+    names = expanded(os.fspath(path))
     plain = [name.removesuffix(".gz") for name in names]
     if all(name.lower().endswith(_PARQUET) for name in names):
         return _parquet(names)
@@ -167,7 +188,8 @@ def files(path: str | os.PathLike[str]) -> Duck:
     return _csv(names, str(delimiters.pop()))
 
 
-def _expanded(pattern: str) -> list[str]:
+def expanded(pattern: str) -> list[str]:
+    """Return the files that a path or a pattern names, in order; refuse one that names none."""
     if Path(pattern).is_file():
         return [pattern]
     names = sorted(name for name in glob.glob(pattern, recursive=True) if Path(name).is_file())
@@ -180,7 +202,8 @@ def _expanded(pattern: str) -> list[str]:
 
 def _parquet(names: Sequence[str]) -> Duck:
     listed = _list_of(names)
-    made = Duck(f"read_parquet({listed}, union_by_name = false, hive_partitioning = false)")
+    read = f"read_parquet({listed}, union_by_name = false, hive_partitioning = false)"
+    made = Duck(read, files=names)
     unreadable = differs = False
     try:
         made.kinds()
@@ -214,7 +237,8 @@ def _csv(names: Sequence[str], delimiter: str) -> Duck:
         f"read_csv({_list_of(names)}, auto_detect = false, header = true, columns = "
         f"{{{columns}}}, delim = {DUCKDB.literal(delimiter)}, quote = '\"', escape = '\"', "
         "nullstr = '', null_padding = true, strict_mode = false, ignore_errors = true, "
-        f"max_line_size = {_LINE}, parallel = false)"
+        f"max_line_size = {_LINE}, parallel = false)",
+        files=names,
     )
 
 

@@ -124,7 +124,7 @@ class Ordered:
                     "a column of many values is about it alone, all split by the same columns; "
                     "plan them in two workloads."
                 )
-        if self.schema.impossible:
+        if self.schema.zeros:
             raise InvalidInput(
                 "impossible cells are left out of a table, and a column of many values is measured "
                 "whole: declare the schema without them."

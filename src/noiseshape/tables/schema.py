@@ -103,7 +103,7 @@ class Schema:
 
     columns: Mapping[str, Domain]
     recodes: Mapping[str, Recode]
-    impossible: tuple[str, ...]
+    excluded: tuple[str, ...]
 
     def __init__(
         self,
@@ -130,9 +130,21 @@ class Schema:
         object.__setattr__(self, "recodes", dict(recodes or {}))
         if isinstance(impossible, str):
             impossible = [impossible]
-        object.__setattr__(self, "impossible", tuple(impossible))
+        object.__setattr__(self, "excluded", tuple(impossible))
         self.views  # noqa: B018  # each recode is checked now
         self.zeros  # noqa: B018
+
+    def impossible(self, *conditions: str) -> Schema:
+        """Return the same schema with further conditions that nobody can meet: structural zeros.
+
+        Examples
+        --------
+        >>> from noiseshape.tables import booleans, integers
+        >>> schema = Schema({"age": integers(0, 99), "married": booleans()})
+        >>> schema.impossible("age < 15 and married").excluded
+        ('age < 15 and married',)
+        """
+        return Schema(self.columns, self.recodes, (*self.excluded, *conditions))
 
     @cached_property
     def views(self) -> dict[str, View]:
@@ -164,7 +176,7 @@ class Schema:
     @cached_property
     def zeros(self) -> tuple[Predicate, ...]:
         """The conditions of ``impossible``."""
-        return tuple(self.condition(text) for text in self.impossible)
+        return tuple(self.condition(text) for text in self.excluded)
 
     @property
     def cells(self) -> int:
@@ -174,7 +186,7 @@ class Schema:
     @property
     def rows_may_leave(self) -> bool:
         """Whether a value can take its row out of the table."""
-        return bool(self.impossible) or any(d.drops for d in self.columns.values())
+        return bool(self.excluded) or any(d.drops for d in self.columns.values())
 
     def policies(self) -> dict[str, str]:
         """Return for each column in words what becomes of values outside, and of missing ones."""
@@ -183,7 +195,7 @@ class Schema:
     def words(self, people: People) -> list[str]:
         """Return in sentences which rows are counted, and in which cell."""
         said = [f"{name}: {policy}." for name, policy in self.policies().items()]
-        said += [f"Impossible, and left out: {text}." for text in self.impossible]
+        said += [f"Impossible, and left out: {text}." for text in self.excluded]
         if people.unit != "rows":
             said.append(
                 f"Rows without {people.unit}, and beyond {people.max_rows} of one, are left out."
@@ -204,7 +216,7 @@ class Schema:
                 [n, r.of, [[label, _plain(m)] for label, m in r.mapping.items()]]
                 for n, r in self.recodes.items()
             ],
-            "impossible": list(self.impossible),
+            "impossible": list(self.excluded),
         }
 
     @staticmethod

@@ -257,7 +257,7 @@ class _Counting:
         of few cells are grouped by their raw values. Of an axis that is only summed, all that
         stays is one atom, or its declared values are.
         """
-        conditions, groups, whole = [], 1, True
+        conditions, strange, groups, whole = [], [], 1, True
         schema, axes = self.layout.schema, {a.column: a for a in self.layout.axes}
         for name, domain in schema.columns.items():
             kind, quoted = self.kinds[name], self.sql.name(name)
@@ -268,7 +268,14 @@ class _Counting:
                 continue
             native = isinstance(domain, Integers) and kind == "integer"
             if native and (name not in axes or axes[name].count == 1):
-                conditions += self._staying(name)
+                assert isinstance(domain, Integers)
+                within = f"BETWEEN {domain.low} AND {domain.high}"
+                if domain.outside == "drop" and domain.missing == "drop":
+                    conditions.append(f"{quoted} {within}")
+                elif domain.outside == "drop":
+                    strange.append(f"{quoted} NOT {within}")
+                elif domain.missing == "drop":
+                    conditions.append(f"{quoted} IS NOT NULL")
                 continue
             if name in axes:
                 whole = False
@@ -282,23 +289,14 @@ class _Counting:
             else:
                 code = self._code(name, self._value(name, domain), _EVERYTHING)
                 conditions.append(f"{code} IS NOT NULL")
+        if strange:
+            # All in one: measured, a third of the time of as many conditions joined by AND.
+            conditions.append(f"({' OR '.join(strange)}) IS NOT TRUE")
         for zero in schema.zeros:
             conditions.append(
                 f"NOT {self._truth(zero, lambda n: self._value(n, schema.columns[n]))}"
             )
         return (conditions, whole) if groups <= _GROUPS else None
-
-    def _staying(self, name: str) -> list[str]:
-        """Return which of the whole numbers in a column keep their row in the table."""
-        column, domain = self.sql.name(name), self.layout.schema.columns[name]
-        assert isinstance(domain, Integers)
-        found = []
-        if domain.outside == "drop":
-            within = f"{column} BETWEEN {domain.low} AND {domain.high}"
-            found.append(within if domain.missing == "drop" else f"({within} OR {column} IS NULL)")
-        elif domain.missing == "drop":
-            found.append(f"{column} IS NOT NULL")
-        return found
 
     def _native(self, name: str) -> str:
         """Return what the rows that stay add to the sum of a column: nothing where NULL."""
@@ -429,10 +427,11 @@ def text_of(column: str, kind: Kind | None, sql: Dialect) -> str:
         return f"CASE WHEN {column} THEN 'true' WHEN NOT {column} THEN 'false' END"
     if kind == "real":  # 1.0 is the text 1
         real = _finite(f"TRY_CAST({column} AS DOUBLE)", sql)
-        whole = f"CAST(TRY_CAST(({real}) AS BIGINT) AS {sql.text})"
+        # Not floor, which is a whole number of 64 bits to Spark, and stops on a greater one.
+        whole = f"TRY_CAST(({real}) AS BIGINT)"
         return (
-            f"CASE WHEN ({real}) = floor(({real})) AND abs(({real})) < 9e15 THEN {whole} "
-            f"ELSE CAST(({real}) AS {sql.text}) END"
+            f"CASE WHEN CAST({whole} AS DOUBLE) = ({real}) AND abs(({real})) < 9e15 "
+            f"THEN CAST({whole} AS {sql.text}) ELSE CAST(({real}) AS {sql.text}) END"
         )
     return f"CAST({column} AS {sql.text})"
 

@@ -406,6 +406,21 @@ class Workload:
         return self
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """What each query is called, in order."""
+        return tuple(self._order)
+
+    def only(self, names: Sequence[str]) -> Workload:
+        """Return a workload of some of the queries."""
+        made = Workload(self.schema, self.people, table=self.table)
+        made._order = list(names)
+        made._asked = {name: self._asked[name] for name in names if name in self._asked}
+        made._ranges = {name: self._ranges[name] for name in names if name in self._ranges}
+        made._unwritten = self._unwritten & set(names)
+        made._each = self._each
+        return made
+
+    @property
     def asks(self) -> tuple[Question, ...]:
         """What is asked, in order."""
         return tuple(question for question, _ in self._asked.values())
