@@ -137,6 +137,7 @@ class QuerySpec(_Part):
     prefixes: str | None = None
     ranges: dict[str, list[Annotated[list[int | float | str], Len(2, 2)]]] | None = None
     all_ranges: str | None = None
+    lengths: list[int] | None = Field(None, description="The longest range of each band.")
     where: str | None = Field(None, description="A condition; with sum, of the rows summed.")
     sum: str | None = None
     rows: list[list[Number]] | None = None
@@ -155,6 +156,7 @@ class QuerySpec(_Part):
             kinds.append("where")
         _exactly_one("a query", {k: getattr(self, k) for k in kinds})
         _only_with(self, "over", "rows")
+        _only_with(self, "lengths", "all_ranges")
         if self.ranges is not None and len(self.ranges) != 1:
             raise ValueError("ranges are of one column")
         return self
@@ -179,7 +181,7 @@ class QuerySpec(_Part):
         elif self.prefixes is not None:
             work.prefixes(self.prefixes, **asked)
         elif self.all_ranges is not None:
-            work.all_ranges(self.all_ranges, **asked)
+            work.all_ranges(self.all_ranges, lengths=self.lengths, **asked)
         elif self.ranges is not None:
             ((column, pairs),) = self.ranges.items()
             work.ranges(column, [(low, high) for low, high in pairs], **asked)
