@@ -304,6 +304,9 @@ def test_differences_through_doubles_are_those_in_python_integers():
             int(((wide[:, i, None] - wide[:, i + 1 :]) ** 2).sum(axis=0).max()) for i in range(299)
         )
         assert found == Fraction(plain, 64**2)
+    opposite = np.array([[1, -1]] * 6) * int(2**29.9)  # whose distance passes 2^63
+    found = Dense(opposite, 64.0, opposite.astype(float)).greatest_difference()
+    assert found == Fraction(6 * (2 * int(2**29.9)) ** 2, 64**2)
 
 
 def test_data_in_small_and_in_large_steps_stand_in_one_strategy():
