@@ -24,7 +24,7 @@ from ..matrices.reading import array, columns_of
 from ..strategies.exact import Integers
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Beside:
     """Rows of an array and one column more, put together when they are read: a source."""
 
@@ -67,10 +67,8 @@ def rows(X: Any) -> Any:
         raise InvalidInput("Complex data not supported: rows must hold real numbers.")
     made = array(X)
     if not made.shape[1]:
-        raise InvalidInput(
-            f"0 feature(s) (shape={made.shape}) while a minimum of 1 is required: hand in at least "
-            "one column."
-        )
+        # Its shape is not told, as scikit-learn would: how many rows there are is private.
+        raise InvalidInput("rows have 0 feature(s): hand in at least one column.")
     return made
 
 

@@ -31,6 +31,7 @@ from ..strategies.exact import Integers
 from ..tables import Queries, Workload
 from .marginalsplan import MarginalsPlan, by_marginals
 from .measurement import measure
+from .orderedplan import OrderedPlan, by_order
 from .planned import Planned, Stamp
 from .source import Counts, Source, fitting, is_source
 from .table import Table
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 Shape = Literal["fit", "total", "hierarchy", "identity", "sm2"]
 Priority = Literal["accuracy", "privacy"]
-By = Literal["auto", "cells", "marginals", "union"]
+By = Literal["auto", "cells", "marginals", "union", "ordered"]
 
 # Targets aimed at where a plan is put together of parts, so that rounding misses none.
 AIM = 1 - 1e-5
@@ -468,7 +469,7 @@ def plan(
     refine: bool = False,
     gap: float = 1e-3,
     progress: Watch | None = None,
-) -> Plan | MarginalsPlan | UnionPlan: ...
+) -> Plan | MarginalsPlan | UnionPlan | OrderedPlan: ...
 
 
 def plan(
@@ -481,7 +482,7 @@ def plan(
     refine: bool = False,
     gap: float = 1e-3,
     progress: Watch | None = None,
-) -> Plan | MarginalsPlan | UnionPlan:
+) -> Plan | MarginalsPlan | UnionPlan | OrderedPlan:
     """Design noise for queries, and round it to the integers that will be executed.
 
     Parameters
@@ -494,8 +495,9 @@ def plan(
     by
         Of a workload: "cells" designs over all its cells at once; "marginals" in the residuals of
         the marginals that it is about, however large the table; "union" its marginals so and all
-        else over the cells that it tells apart. "auto" takes cells where there are few, then what
-        costs less, and ``plan.why`` says why.
+        else over the cells that it tells apart; "ordered" prefixes and ranges of one ordered
+        column in structured strategies, up to millions of values. "auto" takes cells where there
+        are few, then what costs less, and ``plan.why`` says why.
     budget
         A ceiling: what the targets need is spent, and more is refused.
     prioritise
@@ -520,19 +522,21 @@ def plan(
         _is_budget(budget)
     if shape not in ("fit", *SHAPES):
         raise InvalidInput(f"shape must be one of fit, {', '.join(SHAPES)}; got {shape!r}.")
-    if by not in ("auto", "cells", "marginals", "union"):
-        raise InvalidInput(f"by must be auto, cells, marginals or union; got {by!r}.")
+    if by not in ("auto", "cells", "marginals", "union", "ordered"):
+        raise InvalidInput(f"by must be auto, cells, marginals, union or ordered; got {by!r}.")
     if prioritise not in ("accuracy", "privacy"):
         raise InvalidInput(f'prioritise must be "accuracy" or "privacy", got {prioritise!r}.')
     if prioritise == "privacy" and budget is None:
         raise InvalidInput("prioritise='privacy' spends a budget exactly: give one.")
-    made: Plan | MarginalsPlan | UnionPlan | None = None
+    made: Plan | MarginalsPlan | UnionPlan | OrderedPlan | None = None
     if isinstance(queries, Workload):
-        made = by_marginals(queries, shape, by, refine=refine, gap=gap, progress=progress)
+        made = by_order(queries, shape, by, refine=refine)
+        if made is None:
+            made = by_marginals(queries, shape, by, refine=refine, gap=gap, progress=progress)
         if made is None:
             queries = queries.compiled()
-    elif by in ("marginals", "union"):
-        raise InvalidInput("only a Workload is planned by marginals: its columns tell which.")
+    elif by in ("marginals", "union", "ordered"):
+        raise InvalidInput(f"only a Workload is planned by {by!r}: its columns tell which.")
     if made is None:
         asked = _is_queries(queries)
         made = _designed(asked, asked.variance, shape, refine=refine, gap=gap, progress=progress)

@@ -39,6 +39,7 @@ PLANS: Mapping[str, str] = {
     "plan": "noiseshape.release.plan:Plan",
     "matrix plan": "noiseshape.release.matrixplan:MatrixPlan",
     "marginals plan": "noiseshape.release.marginalsplan:MarginalsPlan",
+    "ordered plan": "noiseshape.release.orderedplan:OrderedPlan",
     "rows plan": "noiseshape.release.rowsplan:RowsPlan",
     "union plan": "noiseshape.release.unionplan:UnionPlan",
 }
@@ -46,6 +47,7 @@ RELEASES: Mapping[str, str] = {
     "release": "noiseshape.release.release:Release",
     "matrix release": "noiseshape.release.matrixrelease:MatrixRelease",
     "marginals release": "noiseshape.release.marginalsrelease:MarginalsRelease",
+    "ordered release": "noiseshape.release.orderedrelease:OrderedRelease",
     "rows release": "noiseshape.release.rowsrelease:RowsRelease",
     "union release": "noiseshape.release.unionrelease:UnionRelease",
 }
