@@ -37,7 +37,8 @@ class Features:
     origin : integers, shape (m,)
         Where z is 0, in steps.
     missing
-        A missing value: its row is dropped, or it counts as the origin ("middle").
+        A missing value: its row is dropped, or it counts as the middle of its bounds: a value that
+        was allowed, so that it moves nothing further than ``least`` and ``greatest`` say.
     """
 
     names: tuple[str, ...]
@@ -65,6 +66,11 @@ class Features:
         return np.ceil(self.high / self.step).astype(np.int64) - self.origin
 
     @property
+    def absent(self) -> NDArray[np.int64]:
+        """What a missing value counts as: the z in the middle of each range, within its bounds."""
+        return np.rint((self.low + self.high) / 2 / self.step).astype(np.int64) - self.origin
+
+    @property
     def half(self) -> Floats:
         """Half the range of each feature."""
         return (self.high - self.low) / 2
@@ -83,7 +89,7 @@ class Features:
         gone = ~np.isfinite(X)
         clipped = np.clip(np.where(gone, 0.0, X), self.low, self.high)
         z = np.floor(clipped / self.step + 0.5).astype(np.int64) - self.origin
-        z[gone] = 0
+        z = np.where(gone, self.absent, z)
         present = ~gone.any(axis=1) if self.missing == "drop" else np.ones(len(X), dtype=bool)
         return z, present
 
