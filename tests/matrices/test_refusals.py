@@ -43,6 +43,7 @@ BAD = [
     (lambda: ns.custom(np.sum, X, shape=(1,), step=1), "a declared set of changes"),
     (lambda: ns.custom("sum", X, shape=(1,), changes=BOX, step=1), "needs a function"),
     (lambda: ns.custom(np.sum, X, shape=(2,), changes=BOX, step=1), "2 entries are measured"),
+    (lambda: ns.custom(np.sum, X, shape=(), changes=BOX, step=1), "one axis or more"),
     (lambda: ns.custom(np.sum, X, shape=(2, 3), changes=BOX, step=1, symmetric=True), "\\(n, n\\)"),
     (lambda: ns.custom(np.sum, X, shape=(1,), changes=BOX, step=0), "step must be above 0"),
     (lambda: matrices.Box([0], [0]), "no sensitivity"),

@@ -24,7 +24,7 @@ from ..matrices.reading import array, columns_of
 from ..strategies.exact import Integers
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Beside:
     """Rows of an array and one column more, put together when they are read: a source."""
 

@@ -19,7 +19,7 @@ from .changes import Edges, Star
 from .query import MatrixQuery, length, numbered, within_memory
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class EdgeList:
     """Pairs of nodes, to be read: the source of a release."""
 

@@ -61,7 +61,7 @@ def array(data: Any, width: int | None = None) -> NDArray[Any]:
     return X
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Held:
     """Rows of an array."""
 
@@ -97,7 +97,7 @@ class Held:
         return padded(z, n)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Elsewhere:
     """Rows of files and frames, read by their engine."""
 

@@ -380,7 +380,7 @@ class UnionPlan(Planned):
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Both:
     """Rows that are counted for both parts: the source of a release."""
 
