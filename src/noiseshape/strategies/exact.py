@@ -95,6 +95,11 @@ def product(A: Integers, x: Integers) -> Integers:
     return _narrow(np.asarray(total))
 
 
+def fits(A: Integers, x: Integers) -> bool:
+    """Return whether every partial sum of ``product(A, x)`` stays within int64."""
+    return _row_sum(A).bit_length() + magnitude(x).bit_length() <= _WORD
+
+
 def squares(A: Integers) -> Integers:
     """Return the sum over rows of the squared entries of each column, exactly, shape (d,)."""
     if 2 * magnitude(A).bit_length() + len(A).bit_length() <= _WORD:
