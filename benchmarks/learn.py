@@ -38,6 +38,12 @@ K = 2  # components whose share of the variance is compared
 # Its PCA clips rows to a length: the farthest corner, and smaller ones, the best taken afterwards.
 SHARES = (1.0, 0.5, 0.25)
 
+FILES = {
+    "adult_raw.parquet": "Adult",
+    "ctg.csv.gz": "Cardiotocography",
+    "liver_bupa.csv.gz": "Liver Disorders",
+}
+
 # Bounds are what a person would say who knows the field, not what the file happens to hold.
 Bounds = Mapping[str, tuple[float, float]]
 ADULT: Bounds = {
@@ -90,6 +96,9 @@ def environment(scratch: Path) -> str:
 
 def read(folder: Path) -> dict[str, tuple[Bounds, Floats]]:
     """Return the columns of each data set, (n, m + 1), clipped to its bounds."""
+    for name, source in FILES.items():
+        if not (folder / name).is_file():
+            raise SystemExit(f"{folder} lacks {name}: it is made of UCI's {source}, CC BY 4.0.")
     adult = pyarrow.parquet.read_table(folder / "adult_raw.parquet").to_pydict()
     adult["male"] = [float(sex.strip() == "Male") for sex in adult["sex"]]
     ctg = pyarrow.csv.read_csv(folder / "ctg.csv.gz").to_pydict()

@@ -17,7 +17,16 @@ from ._arb import sqrt_down
 from .design.solve import Watch
 from .errors import BudgetExceeded, InvalidInput, ReleaseFailed
 from .privacy import Budget, Cost, Ledger
-from .release import MarginalsPlan, MatrixPlan, Plan, Planned, Released, UnionPlan
+from .release import (
+    MarginalsPlan,
+    MatrixPlan,
+    OrderedPlan,
+    Plan,
+    Planned,
+    Released,
+    RowsPlan,
+    UnionPlan,
+)
 from .release import plan as designed
 from .release.publication import published, writable
 from .release.run import run
@@ -32,7 +41,7 @@ def planned(spec: Spec, folder: Path, progress: Watch | None = None) -> dict[str
     Targets that need more than the budget are refused; with ``prioritise: privacy`` all variances
     are scaled by one factor so that the parts together spend it.
     """
-    parts: dict[str, Plan | MarginalsPlan | UnionPlan | MatrixPlan] = {}
+    parts: dict[str, Plan | MarginalsPlan | UnionPlan | OrderedPlan | MatrixPlan | RowsPlan] = {}
     if spec.queries:
         work = spec.workload(folder)
         parts[TABLES] = designed(work, shape=spec.shape, progress=progress)

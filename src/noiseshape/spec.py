@@ -21,7 +21,7 @@ from . import matrices
 from .errors import InvalidInput, NoiseshapeError
 from .matrices import MatrixQuery
 from .privacy import Budget, People
-from .release import MatrixPlan, directional, isotropic
+from .release import MatrixPlan, RowsPlan, directional, isotropic
 from .tables import Schema, Workload, bins, booleans, categories, dates, integers, recode
 from .tables.domains import Domain, Missing, Outside
 from .tables.recode import Recode, public_rows
@@ -137,6 +137,7 @@ class QuerySpec(_Part):
     prefixes: str | None = None
     ranges: dict[str, list[Annotated[list[int | float | str], Len(2, 2)]]] | None = None
     all_ranges: str | None = None
+    lengths: list[int] | None = Field(None, description="The longest range of each band.")
     where: str | None = Field(None, description="A condition; with sum, of the rows summed.")
     sum: str | None = None
     rows: list[list[Number]] | None = None
@@ -155,6 +156,7 @@ class QuerySpec(_Part):
             kinds.append("where")
         _exactly_one("a query", {k: getattr(self, k) for k in kinds})
         _only_with(self, "over", "rows")
+        _only_with(self, "lengths", "all_ranges")
         if self.ranges is not None and len(self.ranges) != 1:
             raise ValueError("ranges are of one column")
         return self
@@ -179,7 +181,7 @@ class QuerySpec(_Part):
         elif self.prefixes is not None:
             work.prefixes(self.prefixes, **asked)
         elif self.all_ranges is not None:
-            work.all_ranges(self.all_ranges, **asked)
+            work.all_ranges(self.all_ranges, lengths=self.lengths, **asked)
         elif self.ranges is not None:
             ((column, pairs),) = self.ranges.items()
             work.ranges(column, [(low, high) for low, high in pairs], **asked)
@@ -203,6 +205,8 @@ class MatrixSpec(_Part):
     missing: Literal["drop", "middle"] | None = None
     count: int | None = Field(None, description="How many rows there are, if that is public.")
     expected: int | None = Field(None, description="About how many, from public knowledge.")
+    row_by_row: bool = Field(False, description="An identity that memory does not hold.")
+    key: str | None = Field(None, description="Numbers the rows of a cluster, with row_by_row.")
     noise: Literal["directional", "isotropic"] = "directional"
     variance: Number | dict[str, Number] | None = None
     stderr: Number | dict[str, Number] | None = None
@@ -215,6 +219,10 @@ class MatrixSpec(_Part):
         for name, kinds in (("expected", ("mean", "covariance")), ("count", _MATRICES)):
             if getattr(self, name) is not None and self._kind not in kinds:
                 raise ValueError(f"{name} goes with {' or '.join(kinds)}: leave {name} out")
+        if self.row_by_row and (self._kind != "identity" or self.count is None):
+            raise ValueError("row_by_row goes with an identity and its count")
+        if self.key is not None and not self.row_by_row:
+            raise ValueError("key goes with row_by_row: leave key out")
         if self.missing is not None and self._kind == "identity":
             raise ValueError("an identity leaves no row out: leave missing out")
         if not re.fullmatch(r"[\w][\w .-]*", self.name) or self.name == TABLES:
@@ -248,7 +256,7 @@ class MatrixSpec(_Part):
         if self.step is not None:
             said["step"] = self._each("step", self.step)
         if kind == "identity":
-            return matrices.identity(**said, n=self.count)
+            return matrices.identity(**said, n=1 if self.row_by_row else self.count)
         if self.missing is not None:
             said["missing"] = self.missing
         if self.expected is not None:
@@ -256,7 +264,7 @@ class MatrixSpec(_Part):
         made: MatrixQuery = getattr(matrices, kind)(**said, count=self.count)
         return made
 
-    def plan(self, people: People) -> MatrixPlan:
+    def plan(self, people: People) -> MatrixPlan | RowsPlan:
         """Return the plan that meets the target."""
         shaped = isotropic if self.noise == "isotropic" else directional
         try:
@@ -264,7 +272,10 @@ class MatrixSpec(_Part):
             for kind in ("variance", "stderr", "margin"):
                 given = getattr(self, kind)
                 target[kind] = self._each(kind, given) if isinstance(given, dict) else given
-            return shaped(self.query(people), **target)
+            made = shaped(self.query(people), **target)
+            if self.row_by_row:
+                return made.row_by_row(self.count or 0, key=self.key)
+            return made
         except NoiseshapeError as error:
             raise type(error)(f"matrices, {self.name}: {error}") from None
 

@@ -62,6 +62,13 @@ def marginals(unit="rows", neighbours="add-remove"):
     return ns.plan(work, by="marginals")
 
 
+def in_order(neighbours="add-remove"):
+    rule = ns.People(neighbours=neighbours)
+    schema = ns.Schema({"sex": ["F", "M"], "age": ns.integers(0, 3)})
+    work = ns.Workload(schema, rule, table="people").prefixes("age", by="sex", stderr=5)
+    return ns.plan(work.total(by="sex", stderr=9), by="ordered")
+
+
 def rows(changed=()):
     """Ten people with two numbers in [0, 1]; some of them as far as can be from themselves."""
     made = (np.arange(20).reshape(10, 2) * 7 % 11) / 11
@@ -101,6 +108,12 @@ KINDS = {
     "marginals of persons": Kind(lambda: marginals("pid"), lambda: frame(10), lambda: frame(9)),
     "marginals, replaced": Kind(
         lambda: marginals(neighbours="replace"),
+        lambda: frame(10),
+        lambda: frame(10).assign(age=lambda rows: (rows.age + (rows.index == 3)) % 4),
+    ),
+    "in order": Kind(in_order, lambda: frame(10), lambda: frame(10)[:-1]),
+    "in order, replaced": Kind(
+        lambda: in_order("replace"),
         lambda: frame(10),
         lambda: frame(10).assign(age=lambda rows: (rows.age + (rows.index == 3)) % 4),
     ),

@@ -2,8 +2,11 @@
 
 import os
 import signal
+import sys
+import tempfile
 from fractions import Fraction
 from itertools import pairwise
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -19,7 +22,7 @@ from hypothesis import strategies as st
 import noiseshape as ns
 import noiseshape.release.measurement as door
 from noiseshape.matrices.streams import Cut, _regrouped, _stretches, streamed
-from noiseshape.release import rowsplan
+from noiseshape.release import chunks, publication, rowsplan
 from noiseshape.release.chunks import Chunks
 
 BOUNDS = {"x": (0, 1), "y": (-2, 2)}
@@ -141,13 +144,13 @@ def test_errors_are_as_stated(name):
     assert np.abs(((z / 0.8) ** 2).mean(axis=0) - 1).min() * 2000**0.5 > 6  # a planted error
 
 
-def killed_after(chunks, plan, folder, **options):
+def killed_after(done, plan, folder, **options):
     """Run a release in a child that dies, without any cleaning up, after so many chunks."""
     child = os.fork()
     if child == 0:
 
         def dies(state):
-            if state.startswith(f"{chunks} of"):
+            if state.startswith(f"{done} of"):
                 os.kill(os.getpid(), signal.SIGKILL)
 
         try:
@@ -191,6 +194,62 @@ def test_a_run_that_is_killed_goes_on_with_what_is_missing(tmp_path, monkeypatch
     assert np.array_equal(answers(back), answers(again))
 
 
+DISK = {"open", "fsync", "link", "write", "close", "unlink", "mkdir", "replace"}
+
+
+@pytest.fixture
+def memory(tmp_path):
+    """A place in memory, if there is one: a process that is killed loses nothing it wrote."""
+    place = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(
+        dir=place if os.access(place, os.W_OK) else tmp_path
+    ) as folder:
+        yield Path(folder)
+
+
+def test_killed_at_every_moment_of_keeping(memory, monkeypatch):
+    """Whatever is there by then under a chunk's name is there, to the byte, in the end."""
+    monkeypatch.setattr(publication, "_report", lambda release: "drawn")
+    plan, X = made(3, rows=2), np.zeros((3, 2))
+    states = set()
+    for n in range(1, 1000):
+        folder = memory / str(n)
+        folder.mkdir()
+        ledger = book(folder, plan)
+        child = os.fork()
+        if child == 0:
+            moments = 0
+
+            def watch(frame, event, argument, n=n):
+                nonlocal moments
+                if frame.f_code.co_filename == chunks.__file__ and (
+                    not event.startswith("c_") or getattr(argument, "__name__", "") in DISK
+                ):
+                    moments += 1
+                    if moments == n:
+                        os.kill(os.getpid(), signal.SIGKILL)
+
+            sys.setprofile(watch)
+            try:
+                plan.release(X, ledger=ledger, out=folder / "out")
+            finally:
+                os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if not os.WIFSIGNALED(status):
+            break
+        kept = {p.name: p.read_bytes() for p in folder.glob("b.db.runs/*/chunks/*.y")}
+        states.add(len(kept))
+        if not list(folder.glob("b.db.runs/*/lock")):
+            continue  # spent, and nothing was measured: as for every plan
+        release = plan.release(X, ledger=ledger, resume=1)
+        now = {p.name: p.read_bytes() for p in release.kept.path.glob("*.y")}
+        assert kept.items() <= now.items(), "a chunk was measured twice"
+        assert len(ledger.history()) == 1
+        assert not list(release.kept.path.glob(".*.partial"))
+    assert states == {0, 1, 2}
+    assert n > 40
+
+
 def test_other_files_than_the_run_began_with_are_refused(tmp_path):
     plan, ledger = made(), None
     data = parquets(people(), tmp_path)
@@ -199,12 +258,14 @@ def test_other_files_than_the_run_began_with_are_refused(tmp_path):
     pq.write_table(people().slice(0, 18), tmp_path / "part0.parquet")
     with pytest.raises(ns.InvalidInput, match="some rows would be measured twice"):
         plan.release(data, ledger=ledger, out=tmp_path / "out", resume=1)
+    with pytest.raises(ns.InvalidInput, match="some rows would be measured twice"):
+        plan.release(array(people()), ledger=ledger, out=tmp_path / "out", resume=1)
     assert not (tmp_path / "out").exists()
 
 
 def test_of_many_draws_for_a_chunk_one_is_kept(tmp_path):
     """Processes that race to keep what each of them drew: all of them then read the same."""
-    chunks = Chunks(tmp_path, "entry", 4, 4)
+    kept = Chunks(tmp_path, "entry", 4, 4)
     gate_read, gate_write = os.pipe()
     children = []
     for i in range(12):
@@ -213,8 +274,8 @@ def test_of_many_draws_for_a_chunk_one_is_kept(tmp_path):
             try:
                 os.close(gate_write)
                 os.read(gate_read, 1)
-                chunks.keep(0, np.arange(4) + 10 * i)
-                (tmp_path / f"saw{i}").write_text(str(chunks.read(0).tolist()))
+                kept.keep(0, np.arange(4) + 10 * i)
+                (tmp_path / f"saw{i}").write_text(str(kept.read(0).tolist()))
             finally:
                 os._exit(0)
         children.append(child)
@@ -223,16 +284,16 @@ def test_of_many_draws_for_a_chunk_one_is_kept(tmp_path):
     for child in children:
         os.waitpid(child, 0)
     saw = {(tmp_path / f"saw{i}").read_text() for i in range(12)}
-    assert saw == {str(chunks.read(0).tolist())}
+    assert saw == {str(kept.read(0).tolist())}
     assert not list(tmp_path.glob(".*"))
 
 
 def test_integers_beyond_64_bits_are_kept_too(tmp_path):
-    chunks = Chunks(tmp_path, "entry", 2, 3)
-    chunks.keep(0, np.array([1 << 80, -1], dtype=object))
-    chunks.keep(1, np.array([7]))
-    assert [chunks.read(i).tolist() for i in range(2)] == [[1 << 80, -1], [7]]
-    assert chunks.missing() == []
+    kept = Chunks(tmp_path, "entry", 2, 3)
+    kept.keep(0, np.array([1 << 80, -1], dtype=object))
+    kept.keep(1, np.array([7]))
+    assert [kept.read(i).tolist() for i in range(2)] == [[1 << 80, -1], [7]]
+    assert kept.missing() == []
 
 
 def test_what_was_altered_or_exchanged_is_found(tmp_path):
@@ -291,6 +352,35 @@ def test_a_plan_is_a_file_and_a_release_one_command(tmp_path, monkeypatch):
     assert CliRunner().invoke(app, ["report", "out"]).exit_code == 0
     many = plan.few.row_by_row(6000, rows=3000).release(np.zeros((6000, 2)), unrecorded=True)
     assert many.table()["column"] == ("x", "y")
+
+
+SPEC = """
+people: {neighbours: replace}
+matrices:
+  - {name: everybody, identity: [x, y], bounds: {x: [0, 1], y: [-2, 2]}, count: 53,
+     row_by_row: true, stderr: {x: 0.05, y: 0.2}}
+"""
+
+
+def test_a_spec_may_ask_for_it(tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from noiseshape.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "spec.yaml").write_text(SPEC)
+    parquets(people(), tmp_path)
+    words = "release spec.yaml --data part*.parquet --out out --unrecorded"
+    told = CliRunner().invoke(app, words.split())
+    assert told.exit_code == 0, told.output
+    release = ns.read("out/everybody")
+    assert release.plan.few.digest == made().few.digest
+    assert answers(release).shape == (N, 2)
+    wrong = SPEC.replace("count: 53,", "")
+    (tmp_path / "spec.yaml").write_text(wrong)
+    refused = CliRunner().invoke(app, ["plan", "spec.yaml"])
+    assert refused.exit_code == 2
+    assert "row_by_row goes with an identity and its count" in refused.stderr
 
 
 def test_what_does_not_fit_is_refused_before_anything_is_spent(tmp_path, monkeypatch):

@@ -17,8 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from tests.tables.oracle import worlds
+from typer.testing import CliRunner
 
 import noiseshape as ns
+from noiseshape.cli import app
 from noiseshape.tables.engine import Rows
 from noiseshape.tables.opening import opened
 
@@ -140,6 +142,23 @@ def test_text_files_count_as_pandas_does(world):
     with folder() as place, expecting(world) as expected:
         for name, given_as in AS_TEXT.items():
             assert counted(world, given_as(world.held, place)) == expected, name
+
+
+def test_a_schema_larger_than_memory_is_refused_and_nothing_is_spent(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ledger = ns.Ledger.create("b.db", ns.Budget(mu=1))
+    pq.write_table(pa.table({name: [1, 2] for name in "abcd"}), "rows.parquet")
+    columns = ", ".join(f"{name}: {{integers: [0, 9999]}}" for name in "abcd")
+    spec = f"schema: {{{columns}}}\nqueries: [{{marginal: [a, b, c, d], stderr: 9}}]\n"
+    Path("spec.yaml").write_text(spec)
+    words = "release spec.yaml --data rows.parquet --out out --ledger b.db"
+    refused = CliRunner().invoke(app, words.split())
+    assert refused.exit_code == 2
+    assert "GB" in refused.stderr
+    assert "fewer columns together" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    assert ledger.history() == ()
+    assert not Path("out").exists()
 
 
 def test_an_engine_that_is_stopped_while_it_counts(tmp_path):

@@ -7,6 +7,8 @@ from .fit import fit
 from .hierarchy import hierarchy
 from .identity import identity, per_query
 from .marginals import MarginalsDesign, marginals
+from .ordered import OrderedDesign, Targets, ordered
+from .product import ProductDesign, kronecker, union
 from .slack import extend, slack
 from .sm2 import sm2
 from .solve import Progress
@@ -18,16 +20,22 @@ __all__ = [
     "Design",
     "Level",
     "MarginalsDesign",
+    "OrderedDesign",
+    "ProductDesign",
     "Progress",
+    "Targets",
     "compare",
     "extend",
     "fit",
     "hierarchy",
     "identity",
+    "kronecker",
     "marginals",
+    "ordered",
     "per_query",
     "slack",
     "sm2",
     "total",
+    "union",
     "weighted_total",
 ]

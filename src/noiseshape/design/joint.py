@@ -33,8 +33,11 @@ from .dual import evaluate, multiplied
 from .sides import Side, Units, Vectors
 
 MAX_ITERATIONS = 1000
-# Steps towards what bounds all noise, how often growth is looked at, and blocks evaluated in all.
-STEPS, EVERY, MOST_EVALUATED = 400, 20, 20_000
+# Steps towards what bounds all noise, and how often growth is looked at.
+STEPS, EVERY = 400, 20
+# Work of those steps: cells times rank squared of every block, and a million for having one. A
+# thousand cells of full rank get 60 steps.
+WORK = 60_000_000_000
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -164,7 +167,8 @@ class JointDesign:
         mixed, p, q = self.mixed, self.p / self.p.sum(), self.q / self.q.sum()
         sides = [block.sides(mixed.W) for block in mixed.blocks]
         before = 0.0
-        steps = min(steps, MOST_EVALUATED // max(len(sides), 1))
+        each = sum(len(p) * people.k**2 + 1_000_000 for people, _ in sides)
+        steps = min(steps, WORK // each)
         for step in range(steps):
             x = q / mixed.c
             even = np.sqrt(mixed.even.T @ x)

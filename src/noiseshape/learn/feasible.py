@@ -13,8 +13,10 @@ import numpy as np
 from .._checks import Floats
 from ..release.processed import nearest_psd
 
+# At noise 30 times the bounds, 500 rounds come within 3e-6 of the least distance; without noise to
+# speak of, one is exact.
 ROUNDS = 500
-CLOSE = 1e-9
+CLOSE = 1e-7
 
 
 def feasible(M: Floats, most: Floats) -> Floats:

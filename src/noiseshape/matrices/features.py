@@ -37,7 +37,8 @@ class Features:
     origin : integers, shape (m,)
         Where z is 0, in steps.
     missing
-        A missing value: its row is dropped, or it counts as the origin ("middle").
+        A missing value: its row is dropped, or it counts as the middle of its bounds: a value that
+        was allowed, so that it moves nothing further than ``least`` and ``greatest`` say.
     """
 
     names: tuple[str, ...]
@@ -65,6 +66,11 @@ class Features:
         return np.ceil(self.high / self.step).astype(np.int64) - self.origin
 
     @property
+    def absent(self) -> NDArray[np.int64]:
+        """What a missing value counts as: the z in the middle of each range, within its bounds."""
+        return np.rint((self.low + self.high) / 2 / self.step).astype(np.int64) - self.origin
+
+    @property
     def half(self) -> Floats:
         """Half the range of each feature."""
         return (self.high - self.low) / 2
@@ -83,7 +89,7 @@ class Features:
         gone = ~np.isfinite(X)
         clipped = np.clip(np.where(gone, 0.0, X), self.low, self.high)
         z = np.floor(clipped / self.step + 0.5).astype(np.int64) - self.origin
-        z[gone] = 0
+        z = np.where(gone, self.absent, z)
         present = ~gone.any(axis=1) if self.missing == "drop" else np.ones(len(X), dtype=bool)
         return z, present
 
@@ -183,7 +189,7 @@ def columns_declared(
 
 def _names(rows: Any) -> list[str]:
     if isinstance(rows, (np.ndarray, list, tuple)):
-        shape = np.shape(rows)
+        shape = np.shape(rows) if isinstance(rows, np.ndarray) else _lengths(rows)
         if len(shape) == 2 and shape[1]:
             return [f"x{i}" for i in range(shape[1])]
         raise InvalidInput(f"rows must be a matrix with a row for each person, got {shape}.")
@@ -191,6 +197,12 @@ def _names(rows: Any) -> list[str]:
     if rows is None or isinstance(rows, str) or names is None:
         raise InvalidInput("name the columns: columns=[...], or bounds by name.")
     return [str(name) for name in names]
+
+
+def _lengths(rows: Sequence[Any]) -> tuple[int, ...]:
+    """Return the shape of a list of rows, by its first one: what rows hold is not looked at."""
+    pairs = bool(rows) and isinstance(rows[0], (list, tuple, np.ndarray))
+    return (len(rows), len(rows[0])) if pairs else (len(rows),)
 
 
 def power_of_two(step: float) -> float:

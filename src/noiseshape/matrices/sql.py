@@ -91,7 +91,7 @@ class Reader:
         clipped = f"least(greatest(v{i}, {low}), {high})"
         # Whole numbers below 2^31, and so integers of 32 bits: half the work of 64.
         z = f"CAST(floor({clipped} / {step} + 0.5) AS BIGINT) - ({int(f.origin[i])})"
-        absent = "NULL" if f.missing == "drop" else "0"
+        absent = "NULL" if f.missing == "drop" else f"({int(f.absent[i])})"
         return f"CASE WHEN v{i} IS NULL THEN {absent} ELSE CAST({z} AS INTEGER) END AS z{i}"
 
     def grid(self, n: int) -> str:

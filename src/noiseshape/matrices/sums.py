@@ -20,7 +20,7 @@ from .query import MatrixQuery, length
 from .reading import Numbers, length_of, numbers
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SummedRows:
     """Sums over rows, to be read: the source of a release."""
 
@@ -65,7 +65,7 @@ class OverRows(MatrixQuery):
             value = getattr(self, name)
             if value is not None:
                 whole(name, value)
-        if self.divides and self.count is None and self._public:
+        if self.divides and self.count is None and self.count_public:
             told = length_of(self.rows)
             if told is None:
                 raise InvalidInput(
@@ -75,7 +75,7 @@ class OverRows(MatrixQuery):
             object.__setattr__(self, "count", told)
 
     @property
-    def _public(self) -> bool:
+    def count_public(self) -> bool:
         """Whether neighbours share the number of rows."""
         return self.people.neighbours == "replace" and not self.rows_may_leave
 

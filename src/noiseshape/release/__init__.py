@@ -7,6 +7,8 @@ from .matrixplan import MatrixPlan
 from .matrixrelease import MatrixRelease
 from .matrixvariate import Mvg, imgm, learn_directions, mvg
 from .measurement import Measurement, measure
+from .orderedplan import OrderedPlan
+from .orderedrelease import OrderedRelease
 from .plan import Plan, plan
 from .planned import Planned, Released, Stamp, load
 from .publication import published as read
@@ -28,6 +30,8 @@ __all__ = [
     "MatrixRelease",
     "Measurement",
     "Mvg",
+    "OrderedPlan",
+    "OrderedRelease",
     "Plan",
     "Planned",
     "Queries",

@@ -7,11 +7,10 @@ of any two follow from one number for each set of attributes.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -22,8 +21,9 @@ from ..design import fit
 from ..design.certificate import Certificate
 from ..design.marginals import expanded
 from ..design.products import products
+from ..design.solve import Watch
 from ..errors import InvalidInput, TooLarge
-from ..privacy import Budget, Cost, People, Profile
+from ..privacy import Cost, People, Profile
 from ..privacy.ledger import Charge
 from ..strategies import Residual
 from ..strategies.contrast import Contrast, Helmert, Written
@@ -33,12 +33,11 @@ from ..tables import Workload
 from ..tables.asks import Ask, Named, Products
 from ..tables.layout import MOST_CHARGED
 from .measurement import measure_tables
-from .planned import Planned, Stamp
+from .planned import Scaled, Stamp
 from .source import Source, is_source
 from .table import Table
 
 if TYPE_CHECKING:
-    from ..privacy.ledger import Ledger
     from .marginalsrelease import MarginalsRelease
     from .unionplan import UnionPlan
 
@@ -54,7 +53,7 @@ LISTED = 200_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MarginalsPlan(Planned):
+class MarginalsPlan(Scaled["MarginalsRelease"]):
     """Residuals of marginals, as they will be executed, with what they cost and what they give.
 
     Attributes
@@ -221,22 +220,6 @@ class MarginalsPlan(Planned):
         policies = self.asked.schema.policies()
         return (*said, *(f"  {name}: {policy}." for name, policy in policies.items()))
 
-    def within(self, budget: Budget) -> Self:
-        """Return the same shape scaled to spend the budget, and never more."""
-        if not isinstance(budget, Budget):
-            raise InvalidInput(
-                f"a budget must be a Budget, got {type(budget).__name__}: Budget(epsilon=1, "
-                "delta=1e-9), Budget(rho=0.1) or Budget(mu=0.5)."
-            )
-        factor = math.sqrt(float(self.cost.mu_squared / budget.mu_squared))
-        if not factor > 0:
-            raise InvalidInput("this plan costs nothing: no scale of it spends a budget.")
-        plan = self._scaled(factor)
-        while not budget.allows(plan.cost):  # scales are rounded: a hair more noise
-            factor *= 1 + 2.0**-31
-            plan = self._scaled(factor)
-        return plan
-
     def _scaled(self, factor: float) -> Self:
         return replace(self, strategy=self.strategy.scaled(factor))
 
@@ -257,38 +240,6 @@ class MarginalsPlan(Planned):
         raise InvalidInput(
             "this plan has no slack to answer more in: plan all queries together, as one workload."
         )
-
-    def release(
-        self,
-        data: Source | Any,
-        *,
-        ledger: Ledger | str | os.PathLike[str] | None = None,
-        out: str | os.PathLike[str] | None = None,
-        who: str = "",
-        what: str = "",
-        vintage: str | None = None,
-        unrecorded: bool = False,
-        resume: int | None = None,
-    ) -> MarginalsRelease:
-        """Debit the ledger, count and measure the marginals with exact noise, rebuild, publish.
-
-        See :func:`noiseshape.release.run.run` for the order of events and what each refusal
-        means.
-        """
-        from .run import run
-
-        made = run(
-            self,
-            data,
-            ledger=ledger,
-            out=out,
-            who=who,
-            what=what,
-            vintage=vintage,
-            unrecorded=unrecorded,
-            resume=resume,
-        )
-        return cast("MarginalsRelease", made)
 
     def source(self, data: Source | Any, progress: Callable[[str], None] | None = None) -> Source:
         """Return the rows to be counted in each marginal that no other one holds.
@@ -441,7 +392,13 @@ WRITTEN, WRITTEN_MARGINALS = 20_000_000, 4_000_000
 
 
 def by_marginals(
-    work: Workload, shape: str, by: str, *, refine: bool, gap: float
+    work: Workload,
+    shape: str,
+    by: str,
+    *,
+    refine: bool,
+    gap: float,
+    progress: Watch | None = None,
 ) -> MarginalsPlan | UnionPlan | None:
     """Return the plan of a workload by marginals, or None where it is planned over its cells."""
     over_cells = shape not in ("fit", "total") or refine
@@ -466,12 +423,12 @@ def by_marginals(
         )
     union = None
     if by == "union" or (by == "auto" and not plain and shape == "fit"):
-        union = _union(work, gap, why)
+        union = _union(work, gap, why, progress)
         if by == "union":
             return union
     bound = None
     if not plain and cells <= FEW_MARGINALS and cells * answers <= WRITTEN_MARGINALS:
-        bound = partial(_bound, work)
+        bound = partial(_bound, work, progress)
     made = plan_marginals(asked, shape=shape, gap=gap, why=why, bound=bound)
     if union is None:
         if by == "auto" and not plain and shape == "fit":
@@ -486,10 +443,10 @@ def by_marginals(
     return replace(made, why=f"{why[:-1]}; they {said} over their own cells.")
 
 
-def _union(work: Workload, gap: float, why: str) -> UnionPlan | None:
+def _union(work: Workload, gap: float, why: str, progress: Watch | None) -> UnionPlan | None:
     from .unionplan import plan_union
 
-    made = plan_union(work, gap=gap, why=why)
+    made = plan_union(work, gap=gap, why=why, progress=progress)
     if made is None and why == "as was asked.":
         raise InvalidInput(
             "a union is of marginals and of other queries, few enough to be designed over their "
@@ -498,13 +455,16 @@ def _union(work: Workload, gap: float, why: str) -> UnionPlan | None:
     return made
 
 
-def _bound(work: Workload) -> float:
+def _bound(work: Workload, progress: Watch | None) -> float:
     """Return a lower bound on mu^2 of any noise, from the design over all cells."""
     queries = work.compiled()
     W, people = queries.matrix, queries.people
     absent = people.neighbours == "replace" and (queries.rows_may_leave or people.max_rows > 1)
     W = np.pad(W, ((0, 0), (0, int(absent))))
-    made = fit(W, queries.variance, neighbours=people.neighbours, gap=1e-2, on_gap="label")
+    made = fit(
+        W, queries.variance, neighbours=people.neighbours, gap=1e-2, on_gap="label",
+        progress=progress,
+    )  # fmt: skip
     assert made.certificate is not None
     return made.certificate.lower
 

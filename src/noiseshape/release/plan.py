@@ -6,11 +6,10 @@ is computed from the integers that will be executed.
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from scipy.linalg import lstsq
@@ -22,7 +21,7 @@ from ..design import Certificate, Design, fit
 from ..design.certificate import COST, Level
 from ..design.compare import DESIGNS, QUICK, Comparison, compare
 from ..design.hierarchy import hierarchy
-from ..design.solve import Watch
+from ..design.solve import Steps, Watch
 from ..errors import BudgetExceeded, InvalidInput
 from ..privacy import Budget, Cost, People, Profile
 from ..privacy.ledger import Charge
@@ -31,18 +30,18 @@ from ..strategies.exact import Integers
 from ..tables import Queries, Workload
 from .marginalsplan import MarginalsPlan, by_marginals
 from .measurement import measure
-from .planned import Planned, Stamp
+from .orderedplan import OrderedPlan, by_order
+from .planned import Scaled, Stamp, is_budget
 from .source import Counts, Source, fitting, is_source
 from .table import Table
 
 if TYPE_CHECKING:
-    from ..privacy.ledger import Ledger
     from .release import Release
     from .unionplan import UnionPlan
 
 Shape = Literal["fit", "total", "hierarchy", "identity", "sm2"]
 Priority = Literal["accuracy", "privacy"]
-By = Literal["auto", "cells", "marginals", "union"]
+By = Literal["auto", "cells", "marginals", "union", "ordered"]
 
 # Targets aimed at where a plan is put together of parts, so that rounding misses none.
 AIM = 1 - 1e-5
@@ -51,7 +50,7 @@ SHAPES = ("total", "hierarchy", "identity", "sm2")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan(Planned):
+class Plan(Scaled["Release"]):
     """A strategy for queries, as it will be executed, with what it costs and what it gives.
 
     Attributes
@@ -162,22 +161,7 @@ class Plan(Planned):
         share = float(self.prices[chosen].sum() / self.prices.sum())
         return 1 - 1 / (1 + share * (times - 1))
 
-    def within(self, budget: Budget) -> Plan:
-        """Return the same shape scaled to spend the budget, and never more (FFU Problem 2).
-
-        ``k`` of the result says by which factor every variance target is then met or missed.
-        """
-        _is_budget(budget)
-        factor = np.sqrt(float(self.cost.mu_squared / budget.mu_squared))
-        plan = self._scaled(factor)
-        while not budget.allows(plan.cost):  # scales and weights are rounded: a hair more noise
-            factor *= 1 + 2.0**-33
-            plan = self._scaled(factor)
-        return plan
-
     def _scaled(self, factor: float) -> Plan:
-        if not factor > 0:
-            raise InvalidInput("this plan costs nothing: no scale of it spends a budget.")
         return replace(self, strategy=self.strategy.scaled(factor))
 
     def refine(self) -> Plan:
@@ -234,38 +218,6 @@ class Plan(Planned):
         chosen = options.pop("designs", QUICK)
         designs = [_compared(one, self.queries, W) if one in DESIGNS else one for one in chosen]
         return compare(W, variance, designs, **options)
-
-    def release(
-        self,
-        data: Source | Any,
-        *,
-        ledger: Ledger | str | os.PathLike[str] | None = None,
-        out: str | os.PathLike[str] | None = None,
-        who: str = "",
-        what: str = "",
-        vintage: str | None = None,
-        unrecorded: bool = False,
-        resume: int | None = None,
-    ) -> Release:
-        """Debit the ledger, measure the data with exact noise, rebuild, and publish.
-
-        See :func:`noiseshape.release.run.run` for the order of events and what each refusal
-        means.
-        """
-        from .run import run
-
-        made = run(
-            self,
-            data,
-            ledger=ledger,
-            out=out,
-            who=who,
-            what=what,
-            vintage=vintage,
-            unrecorded=unrecorded,
-            resume=resume,
-        )
-        return cast("Release", made)
 
     @property
     def people(self) -> People:
@@ -468,7 +420,7 @@ def plan(
     refine: bool = False,
     gap: float = 1e-3,
     progress: Watch | None = None,
-) -> Plan | MarginalsPlan | UnionPlan: ...
+) -> Plan | MarginalsPlan | UnionPlan | OrderedPlan: ...
 
 
 def plan(
@@ -481,7 +433,7 @@ def plan(
     refine: bool = False,
     gap: float = 1e-3,
     progress: Watch | None = None,
-) -> Plan | MarginalsPlan | UnionPlan:
+) -> Plan | MarginalsPlan | UnionPlan | OrderedPlan:
     """Design noise for queries, and round it to the integers that will be executed.
 
     Parameters
@@ -494,8 +446,9 @@ def plan(
     by
         Of a workload: "cells" designs over all its cells at once; "marginals" in the residuals of
         the marginals that it is about, however large the table; "union" its marginals so and all
-        else over the cells that it tells apart. "auto" takes cells where there are few, then what
-        costs less, and ``plan.why`` says why.
+        else over the cells that it tells apart; "ordered" prefixes and ranges of one ordered
+        column in structured strategies, up to millions of values. "auto" takes cells where there
+        are few, then what costs less, and ``plan.why`` says why.
     budget
         A ceiling: what the targets need is spent, and more is refused.
     prioritise
@@ -505,7 +458,8 @@ def plan(
     gap
         How close to the least possible mu^2 the designed noise must be proven to be.
     progress
-        Called with the state of the design after each iteration.
+        Called with the state of the design after each iteration, and when its result is checked
+        and rounded; ``state.words`` says which.
 
     Examples
     --------
@@ -516,22 +470,24 @@ def plan(
     (1.7586, True)
     """
     if budget is not None:
-        _is_budget(budget)
+        is_budget(budget)
     if shape not in ("fit", *SHAPES):
         raise InvalidInput(f"shape must be one of fit, {', '.join(SHAPES)}; got {shape!r}.")
-    if by not in ("auto", "cells", "marginals", "union"):
-        raise InvalidInput(f"by must be auto, cells, marginals or union; got {by!r}.")
+    if by not in ("auto", "cells", "marginals", "union", "ordered"):
+        raise InvalidInput(f"by must be auto, cells, marginals, union or ordered; got {by!r}.")
     if prioritise not in ("accuracy", "privacy"):
         raise InvalidInput(f'prioritise must be "accuracy" or "privacy", got {prioritise!r}.')
     if prioritise == "privacy" and budget is None:
         raise InvalidInput("prioritise='privacy' spends a budget exactly: give one.")
-    made: Plan | MarginalsPlan | UnionPlan | None = None
+    made: Plan | MarginalsPlan | UnionPlan | OrderedPlan | None = None
     if isinstance(queries, Workload):
-        made = by_marginals(queries, shape, by, refine=refine, gap=gap)
+        made = by_order(queries, shape, by, refine=refine)
+        if made is None:
+            made = by_marginals(queries, shape, by, refine=refine, gap=gap, progress=progress)
         if made is None:
             queries = queries.compiled()
-    elif by in ("marginals", "union"):
-        raise InvalidInput("only a Workload is planned by marginals: its columns tell which.")
+    elif by in ("marginals", "union", "ordered"):
+        raise InvalidInput(f"only a Workload is planned by {by!r}: its columns tell which.")
     if made is None:
         asked = _is_queries(queries)
         made = _designed(asked, asked.variance, shape, refine=refine, gap=gap, progress=progress)
@@ -576,14 +532,6 @@ def _is_queries(queries: object) -> Queries:
     return queries
 
 
-def _is_budget(budget: object) -> None:
-    if not isinstance(budget, Budget):
-        raise InvalidInput(
-            f"a budget must be a Budget, got {type(budget).__name__}: Budget(epsilon=1, "
-            "delta=1e-9), Budget(rho=0.1) or Budget(mu=0.5)."
-        )
-
-
 def _designed(
     queries: Queries,
     variance: Floats,
@@ -594,6 +542,7 @@ def _designed(
     progress: Watch | None = None,
 ) -> Plan:
     W, people = queries.matrix, queries.people
+    steps = Steps(progress)
     if shape == "fit":
         design: Design = fit(
             _with_absence(queries),
@@ -601,7 +550,7 @@ def _designed(
             neighbours=people.neighbours,
             refine=refine,
             gap=gap,
-            progress=progress,
+            progress=steps.each,
         )
     elif refine:
         raise InvalidInput("only the shape 'fit' is refined: the others are for comparison.")
@@ -614,6 +563,7 @@ def _designed(
         design = _shaped(shape, queries, variance)
     absences = design.A.shape[1] - (W if queries.reach is None else queries.reach).shape[1]
     A = on_coordinates(queries, design.A[:, : design.A.shape[1] - absences])
+    steps.begin("rounding")
     executed = rounded(A, W, reach=queries.reach)
     certificate = design.certificate
     if certificate is not None:  # of one row; a person has k

@@ -25,6 +25,7 @@ from ..design import fit
 from ..design.certificate import COST, Certificate
 from ..design.joint import JointDesign, Mixed, joint
 from ..design.marginals import expanded, in_order, stacked
+from ..design.solve import Watch
 from ..errors import InvalidInput
 from ..privacy import Profile
 from ..privacy.ledger import Charge
@@ -248,7 +249,9 @@ class _Seen:
     beyond: Ints
 
 
-def plan_union(work: Workload, *, gap: float = 1e-3, why: str = "") -> UnionPlan | None:
+def plan_union(
+    work: Workload, *, gap: float = 1e-3, why: str = "", progress: Watch | None = None
+) -> UnionPlan | None:
     """Design a union for a workload of marginals and others.
 
     None where it is not both, where the cells of the others are too many, or where some cells are
@@ -265,7 +268,7 @@ def plan_union(work: Workload, *, gap: float = 1e-3, why: str = "") -> UnionPlan
     asks = tuple(named.ask for named in asked.named)
     residual = Residual.of(_helmert(asked), seen.lattice, u, asks)
     queries = _left(seen, replace(design, u=residual.u[seen.beyond]))
-    cells = _designed(queries, queries.variance * AIM, "fit", gap=gap / 2)
+    cells = _designed(queries, queries.variance * AIM, "fit", gap=gap / 2, progress=progress)
     strategy = Joint.joining(residual, seen.inside, cells.strategy)
     made = UnionPlan(asked, strategy, "fit", None, why, _twice(asked), cells)
     rows = asked.people.max_rows**2

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,9 +17,13 @@ from ..errors import InvalidInput
 from ..privacy import Profile
 from .changes import Changes, check_size
 from .dense import Dense
+from .diagonal import Diagonal
 from .exact import Integers, integers
 from .sigma import outer_up
-from .strategy import Strategy
+from .strategy import PAIRS, Strategy
+
+if TYPE_CHECKING:
+    from ..privacy.people import Neighbours
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -97,6 +103,29 @@ class Kronecker(Strategy):
         profiles = [f.profile() for f in self.factors]
         units = reduce(np.multiply.outer, [p.units for p in profiles]).ravel()
         return Profile(units, sum(p.exponent for p in profiles))
+
+    def cost_of_one(self, neighbours: Neighbours) -> Fraction:
+        """Return mu^2 of one row; when one is added, the product of the factors', unlisted."""
+        if self.changes is None and neighbours == "add-remove":
+            return math.prod((f.profile().greatest for f in self.factors), start=Fraction(1))
+        return super().cost_of_one(neighbours)
+
+    @cached_property
+    def _replaced(self) -> Fraction:
+        """Return max ||a_i - a_j||^2 exactly up to 4,096 cells; beyond, a bound above it.
+
+        Cells that differ in a factor whose cells are measured each on its own share no row.
+        """
+        if self.shape[1] <= PAIRS:
+            return super()._replaced
+        greatest = self.cost_of_one("add-remove") if self.changes is None else Fraction(0)
+        others = [f for f in self.factors if not isinstance(f, Diagonal)]
+        if self.changes is not None or len(others) > 1:
+            return 4 * self.profile().greatest
+        alone = [f.profile().greatest for f in self.factors if isinstance(f, Diagonal)]
+        within = [f.cost_of_one("replace") for f in others]
+        apart = 2 * greatest if any(isinstance(f, Diagonal) for f in self.factors) else Fraction(0)
+        return max(apart, math.prod(alone + within, start=Fraction(1)) if within else Fraction(0))
 
     def covariance(self) -> Floats:
         """Return the covariance of the answers, shape (m, m)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any, Self
 
@@ -11,11 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._checks import floats, whole
-from ..errors import InvalidInput
+from ..errors import InvalidInput, TooLarge
 from ..privacy import People
 from .asks import Products
 from .domains import Integers
 from .layout import Family, Layout, Question, fits
+from .ordered import MOST_WRITTEN, Ordered, Ranges, bands, by_band, spans_of
 from .queries import Queries
 from .schema import Schema, View
 from .steps import Steps
@@ -26,6 +28,9 @@ Names = str | Sequence[str]
 # More answers than this in one query cannot be planned densely on any machine of today; their
 # labels alone are half a kilobyte each.
 MOST_ANSWERS = 10_000_000
+
+# Weights of listed ranges that are written out: answers times the runs of cells they tell apart.
+_MOST = 4_000_000
 
 
 class Workload:
@@ -65,6 +70,11 @@ class Workload:
         self.schema, self.people, self.table = schema, people or People(), table
         self._asked: dict[str, tuple[Question, np.ndarray[Any, Any]]] = {}
         self._each: dict[str, Family] = {}
+        # Queries about an ordered column as ranges: all there are of columns of many values, whose
+        # weights are never written out, and those of others beside their question.
+        self._ranges: dict[str, Ranges] = {}
+        self._unwritten: set[str] = set()
+        self._order: list[str] = []
 
     def total(self, *, by: Names = (), name: str = "total", **target: Any) -> Self:
         """Ask how many rows there are."""
@@ -77,6 +87,12 @@ class Workload:
         if not columns:
             raise InvalidInput("a marginal needs columns: total() asks for their whole.")
         names = [*_names(by), *columns]
+        wide = [n for n in names if self._is_wide(n)]
+        if len(wide) == 1:
+            others = tuple(n for n in names if n != wide[0])
+            count = self.schema.view(wide[0]).size
+            called = name or " x ".join(names)
+            return self._by_ranges(called, wide[0], others, "cells", count, target)
         return self._ask(name or " x ".join(names), self._question(names), target)
 
     def all_marginals(
@@ -104,6 +120,9 @@ class Workload:
         """Ask for the count at or below every value of an ordered column."""
         view = self._ordered(column)
         n = view.domain.regular
+        called = name or f"{column} up to"
+        if n > MOST_WRITTEN:
+            return self._by_ranges(called, column, _names(by), "prefixes", n, target)
         fits(n, n)
         family = Family(
             column, "<=", view.column, view.labels[:n],
@@ -111,7 +130,8 @@ class Workload:
             if n < view.domain.size
             else Steps(np.arange(n), np.triu(np.ones((n, n)))),
         )  # fmt: skip
-        return self._ask(name or f"{column} up to", self._question(_names(by), family), target)
+        self._ask(called, self._question(_names(by), family), target)
+        return self._beside(called, column, _names(by), "prefixes", *spans_of("prefixes", n, n))
 
     def ranges(
         self,
@@ -127,16 +147,47 @@ class Workload:
         if not len(ranges) or not all(_is_pair(r) for r in ranges):
             raise InvalidInput(f"the ranges of {column} must be pairs (low, high).")
         spans = [self._span(view, low, high) for low, high in ranges]
+        called = name or f"{column} ranges"
+        ends = np.array(spans, dtype=np.int64).T
+        if view.domain.regular > MOST_WRITTEN and len(spans) * (1 + len(np.unique(ends))) > _MOST:
+            return self._by_ranges(called, column, _names(by), "ranges", (ends[0], ends[1]), target)
         labels = tuple(_range_label(str(low), str(high)) for low, high in ranges)
         family = _intervals(column, view, spans, labels)
-        return self._ask(name or f"{column} ranges", self._question(_names(by), family), target)
+        self._ask(called, self._question(_names(by), family), target)
+        return self._beside(called, column, _names(by), "ranges", ends[0], ends[1])
 
     def all_ranges(
-        self, column: str, *, by: Names = (), name: str | None = None, **target: Any
+        self,
+        column: str,
+        *,
+        lengths: Sequence[int] | None = None,
+        by: Names = (),
+        name: str | None = None,
+        **target: Any,
     ) -> Self:
-        """Ask for the count between every two values of an ordered column."""
+        """Ask for the count between every two values of an ordered column.
+
+        With ``lengths`` ranges have targets by band: ranges of up to ``lengths[0]`` values have the
+        first target, longer ones of up to ``lengths[1]`` the second, and so on to all values.
+
+        Of a column of more than 4,096 values the counts up to each value are published, and any
+        range is a difference of two, with its exact error.
+        """
         view = self._ordered(column)
         n = view.domain.regular
+        called = name or f"{column} all ranges"
+        longest = bands(called, n, lengths)
+        each = target if lengths is None else self._by_band(called, longest, target)
+        if n > MOST_WRITTEN:
+            told = by_band(longest, np.broadcast_to(self._target(called, len(longest), target),
+                                                    len(longest)))  # fmt: skip
+            self._by_ranges(called, column, _names(by), "all ranges", n, {"variance": told})
+            kept = self._ranges[called]
+            firsts = [int(b) - 1 for b in longest]
+            self._ranges[called] = replace(
+                kept, longest=longest, each=tuple(kept.variance[firsts].tolist())
+            )
+            return self
         if n * (n + 1) // 2 > MOST_ANSWERS:
             raise InvalidInput(
                 f"{column} has {n:,} values and {n * (n + 1) // 2:,} ranges: ask for some of them."
@@ -147,7 +198,12 @@ class Workload:
         labels = tuple(_range_label(texts[i], texts[j - 1]) for i, j in spans)
         family = _intervals(column, view, spans, labels)
         question = self._question(_names(by), family)
-        return self._ask(name or f"{column} all ranges", question, target)
+        if lengths is not None:
+            ends = np.array(spans).T
+            lengthwise = by_band(longest, each["variance"])[ends[1] - ends[0] - 1]
+            each = {"variance": np.tile(lengthwise, question.rows // len(spans))}
+        self._ask(called, question, each)
+        return self._beside(called, column, _names(by), "ranges", *np.array(spans).T)
 
     def where(
         self, condition: str, *, by: Names = (), name: str | None = None, **target: Any
@@ -231,26 +287,136 @@ class Workload:
 
     def compiled(self) -> Queries:
         """Return the queries over the cells that they tell apart: what a plan is made of."""
-        if not self._asked:
-            raise InvalidInput("nothing is asked yet: add queries, such as total(stderr=10).")
+        self._is_written()
         return self.on(Layout.of(self.schema, [question for question, _ in self._asked.values()]))
 
     def products(self) -> Products:
         """Return the queries by the marginals that they are about: no table of all is formed."""
-        if not self._asked:
-            raise InvalidInput("nothing is asked yet: add queries, such as total(stderr=10).")
+        self._is_written()
         asked = [(name, question, variance) for name, (question, variance) in self._asked.items()]
         return Products.of(self.schema, self.people, self.table, asked)
+
+    def ordered(self) -> Ordered:
+        """Return the queries as ranges of one ordered column, however many values it has."""
+        if not self._order:
+            raise InvalidInput("nothing is asked yet: add queries, such as total(stderr=10).")
+        if not self._ranges:
+            raise InvalidInput(
+                "nothing is asked in the order of a column: by='ordered' plans prefixes, ranges "
+                "and all ranges of one."
+            )
+        first = next(iter(self._ranges.values()))
+        found = [self._as_ranges(name, first.column, first.by) for name in self._order]
+        return Ordered(self.schema, self.people, self.table, tuple(found))
+
+    @property
+    def unwritten(self) -> tuple[str, ...]:
+        """Queries about columns of so many values that their weights are never written out."""
+        return tuple(self._unwritten)
+
+    def _as_ranges(self, name: str, column: str, by: tuple[str, ...]) -> Ranges:
+        """Return a query as ranges of a column; a total or marginal may be one."""
+        if name in self._ranges:
+            return self._ranges[name]
+        question, variance = self._asked[name]
+        plain = question.condition is None and question.summed is None and question.weights is None
+        names = tuple(f.name for f in question.families)
+        kinds = {tuple(sorted(by)): "total", tuple(sorted((*by, column))): "cells"}
+        kind = kinds.get(tuple(sorted(names)))
+        size = self.schema.view(column).size
+        if not plain or kind is None or names[: len(by)] != by:
+            raise InvalidInput(
+                f"{name!r} is no prefix or range of {column}"
+                + (f" by {', '.join(by)}" if by else "")
+                + ": what is asked of a column of many values is about it alone; plan the others "
+                "in a workload of their own."
+            )
+        low, high = spans_of(kind, size, size)
+        return Ranges(name, column, by, kind, low, high, self._alike(name, variance, len(low)))
+
+    def _alike(self, name: str, variance: np.ndarray[Any, Any], count: int) -> Any:
+        """Return the targets of a query within a group, which must be alike in all groups."""
+        groups = np.reshape(variance, (-1, count))
+        if not (groups == groups[0]).all():
+            raise InvalidInput(
+                f"{name!r} has other targets in other groups, and a column in order is planned "
+                "alike in all: give one target for each of its ranges."
+            )
+        return groups[0]
+
+    def _is_wide(self, name: str) -> bool:
+        view = self.schema.view(name)
+        return view.recoded is None and view.domain.ordered and view.size > MOST_WRITTEN
+
+    def _is_written(self) -> None:
+        """Refuse to write out what is asked of a column of many values."""
+        if not self._order:
+            raise InvalidInput("nothing is asked yet: add queries, such as total(stderr=10).")
+        if self._unwritten:
+            name = min(self._unwritten)
+            column = self._ranges[name].column
+            raise TooLarge(
+                f"{name!r} is about {self.schema.view(column).size:,} values of {column} in order, "
+                "which are planned on their own by structured strategies: leave by at 'auto' or "
+                "'ordered', and plan what is about other columns in a workload of its own."
+            )
+
+    def _target(self, name: str, rows: int, target: dict[str, Any]) -> Any:
+        """Return target variances of a query whose weights are not written out."""
+        unknown = set(target) - {"variance", "stderr", "margin"}
+        if unknown:
+            raise InvalidInput(
+                f"{name!r} takes variance, stderr or margin, and has no use here for "
+                f"{sorted(unknown)[0]!r}."
+            )
+        return variances(name, rows, **(dict.fromkeys(("variance", "stderr", "margin")) | target))
+
+    def _by_band(self, name: str, longest: tuple[int, ...], target: dict[str, Any]) -> Any:
+        return {"variance": np.array(self._target(name, len(longest), target))}
+
+    def _by_ranges(
+        self, name: str, column: str, by: tuple[str, ...], kind: str, where: Any, target: Any
+    ) -> Self:
+        """Add a query about a column of many values, never written out."""
+        self._is_new(name)
+        self._question(by)  # the columns that split are there, and differ
+        for split in by:
+            view = self.schema.view(split)
+            if view.recoded is not None or view.column == column:
+                raise InvalidInput(
+                    f"{column} has {self.schema.view(column).size:,} values and is split by other "
+                    f"columns, not by {split}: recode the answers after the release."
+                )
+        size = self.schema.view(column).size
+        low, high = spans_of(kind, where, size) if isinstance(where, int) else where
+        variance = self._target(name, len(low), target)
+        self._ranges[name] = Ranges(name, column, by, kind, low, high, variance)
+        self._unwritten.add(name)
+        self._order.append(name)
+        return self
+
+    def _beside(
+        self, name: str, column: str, by: tuple[str, ...], kind: str, low: Any, high: Any
+    ) -> Self:
+        """Keep a query, whose weights are written out, as ranges too, if groups are alike."""
+        variance = self._asked[name][1].reshape(-1, len(low))
+        plain = all(self.schema.view(split).recoded is None for split in by)
+        if plain and (variance == variance[0]).all():
+            self._ranges[name] = Ranges(name, column, by, kind, low, high, variance[0])
+        return self
 
     @property
     def names(self) -> tuple[str, ...]:
         """What each query is called, in order."""
-        return tuple(self._asked)
+        return tuple(self._order)
 
     def only(self, names: Sequence[str]) -> Workload:
         """Return a workload of some of the queries."""
         made = Workload(self.schema, self.people, table=self.table)
-        made._asked = {name: self._asked[name] for name in names}
+        made._order = list(names)
+        made._asked = {name: self._asked[name] for name in names if name in self._asked}
+        made._ranges = {name: self._ranges[name] for name in names if name in self._ranges}
+        made._unwritten = self._unwritten & set(names)
         made._each = self._each
         return made
 
@@ -346,10 +512,7 @@ class Workload:
 
     def _ask(self, name: str, question: Question, target: dict[str, Any]) -> Self:
         """Add a query, its target as variances, one for each answer."""
-        if not isinstance(name, str) or not name.strip():
-            raise InvalidInput("a query needs a name.")
-        if name in self._asked:
-            raise InvalidInput(f"a query named {name!r} is asked already: give it another name.")
+        self._is_new(name)
         unknown = set(target) - {"variance", "stderr", "margin", "cv", "reference"}
         if unknown:
             raise InvalidInput(f"{name!r} has no use for {sorted(unknown)[0]!r}.")
@@ -363,18 +526,38 @@ class Workload:
             kinds["stderr"] = from_cv(name, kinds["cv"], reference, question.axes, question.parts())
             kinds["cv"] = None
         self._asked[name] = question, variances(name, question.rows, **kinds)
+        self._order.append(name)
         return self
+
+    def _is_new(self, name: str) -> None:
+        if not isinstance(name, str) or not name.strip():
+            raise InvalidInput("a query needs a name.")
+        if name in self._asked or name in self._ranges:
+            raise InvalidInput(f"a query named {name!r} is asked already: give it another name.")
+
+    def _sized(self) -> dict[str, tuple[int, Any]]:
+        """Return for each query how many answers it has, and their targets."""
+        found: dict[str, tuple[int, Any]] = {}
+        for name in self._order:
+            if name in self._asked:
+                question, variance = self._asked[name]
+                found[name] = question.rows, variance
+            else:
+                asked = self._ranges[name]
+                groups = math.prod(self.schema.view(split).size for split in asked.by)
+                found[name] = len(asked.low) * groups, asked.variance
+        return found
 
     def listing(self) -> list[dict[str, Any]]:
         """Return for each query its name, how many answers it has, and its target errors."""
         return [
             {
                 "query": name,
-                "answers": question.rows,
+                "answers": answers,
                 "least target stderr": float(np.sqrt(variance.min())),
                 "greatest target stderr": float(np.sqrt(variance.max())),
             }
-            for name, (question, variance) in self._asked.items()
+            for name, (answers, variance) in self._sized().items()
         ]
 
     def _repr_html_(self) -> str:
@@ -388,8 +571,8 @@ class Workload:
         return of_workload(self)
 
     def __repr__(self) -> str:
-        answers = sum(question.rows for question in self.asks)
-        return f"Workload({answers} answers to {len(self._asked)} queries)"
+        answers = [count for count, _ in self._sized().values()]
+        return f"Workload({sum(answers)} answers to {len(answers)} queries)"
 
 
 def _each(view: View) -> Family:
