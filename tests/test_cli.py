@@ -274,6 +274,36 @@ def test_a_budget_can_be_spent_whole(survey):
     )
 
 
+def test_a_stopped_run_is_continued_and_not_paid_for_twice(survey, monkeypatch):
+    words = ("release", "spec.yaml", "--data", "people.csv", "--ledger", "b.db")
+    with monkeypatch.context() as broken:
+        broken.setattr(ns.Plan, "measured", lambda *args: 1 / 0)
+        stopped = survey(*words, "--out", "o")
+    assert stopped.exit_code == 1
+    assert "Ledger entry 1 stands: --resume 1 continues it" in stopped.stderr
+    assert "run of entry 1 was stopped" in survey("ledger", "history", "b.db").stdout
+    again = survey(*words, "--out", "o")
+    assert (again.exit_code, again.stdout) == (2, "")
+    assert "entry 1 paid for this very plan" in again.stderr
+    assert len(ns.Ledger.open("b.db").history()) == 1
+    assert survey(*words, "--out", "o", "--anew").exit_code == 0
+    assert survey(*words, "--out", "o2", "--resume", "1").exit_code == 0
+    told = survey("ledger", "history", "b.db").stdout
+    assert "stopped" not in told
+    assert len(ns.Ledger.open("b.db").history()) == 2
+
+
+def test_an_older_copy_is_found_without_naming_releases(run, book):
+    import shutil
+
+    shutil.copy("b.db", "older.db")
+    released()
+    shutil.copy("older.db", "b.db")
+    found = run("ledger", "verify", "b.db")
+    assert found.exit_code == 2
+    assert "1 of 1 runs that b.db has no entry for" in found.stderr
+
+
 def test_columns_and_no_rows_are_released_like_any_other(survey):
     rows("none.csv", 0)
     told = survey("release", "spec.yaml", "--data", "none.csv", "--out", "o", "--ledger", "b.db")
@@ -302,6 +332,7 @@ def test_init_begins_a_spec_that_must_be_filled_in(run):
     begun = Path("spec.yaml").read_text()
     assert "NEVER FROM THE" in begun
     assert "age: {categories: FILL_IN}   # holds text" in begun  # CSV is text: nothing is sniffed
+    assert "A CSV file declares no types" in begun
     refused = run("plan", "spec.yaml")
     assert (refused.exit_code, refused.stdout) == (2, "")
     filled = begun

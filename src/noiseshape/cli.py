@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -35,7 +36,7 @@ from .release import Planned, Released, RowsPlan
 from .release import load as loaded
 from .release import plan as designed
 from .release.publication import published, writable
-from .release.run import run
+from .release.run import newest, paid_for, run, unfinished
 from .release.table import Table
 from .report import of_parts
 from .tables.check import WARNING
@@ -69,7 +70,8 @@ def _plainly() -> Iterator[None]:
         yield
         return
     except ReleaseFailed as error:
-        typer.echo(f"noiseshape: {error}", err=True)
+        said = re.sub(r"\bresume=(\d+)", r"--resume \1", str(error))  # in the words of this door
+        typer.echo(f"noiseshape: {said}", err=True)
         code = 1
     except NoiseshapeError as error:
         typer.echo(f"noiseshape: {error}", err=True)
@@ -193,6 +195,9 @@ def release(
     resume: Annotated[
         int | None, typer.Option(help="Ledger entry of an interrupted run to continue.")
     ] = None,
+    anew: Annotated[
+        bool, typer.Option("--anew", help="Pay again, though a run that was paid could continue.")
+    ] = False,
     engine: Annotated[str, typer.Option(help="What counts the rows: duckdb or spark.")] = "duckdb",
     master: Annotated[
         str | None, typer.Option(help="Where Spark runs, such as local[2]; all cores by default.")
@@ -246,6 +251,8 @@ def release(
             return
         writable(out)
         made = _planned(spec)
+        if ledger is not None and resume is None and not anew:
+            _not_paid_already(Ledger.open(ledger), made)
         with progress("Counting rows and adding noise") as watch:
             given = run(
                 made,
@@ -534,6 +541,17 @@ def _pays(book: Ledger, people: People, vintage: str | None) -> None:
         )
 
 
+def _not_paid_already(book: Ledger, made: Planned) -> None:
+    """Refuse to pay twice where a run that was paid for was stopped, and can be continued."""
+    for entry in unfinished(book):
+        if paid_for(entry.charge, made.charge(entry.charge.who, entry.charge.what)):
+            raise InvalidInput(
+                f"ledger entry {entry.number} paid for this very plan, and its run was stopped: "
+                f"--resume {entry.number} continues it on the same data, without a new debit; "
+                "--anew pays again. Nothing was spent."
+            )
+
+
 def _plan_lines(made: Planned, delta: float) -> Iterator[str]:
     people, cost = made.people, made.cost
     person = "one row" if people.unit == "rows" else f"up to {people.max_rows} rows of one person"
@@ -645,7 +663,8 @@ def history(file: File, as_json: AsJson = False) -> None:
     """
     with _plainly():
         with progress("Reading the ledger"):
-            entries = Ledger.open(file).history()
+            book = Ledger.open(file)
+            entries = book.history()
         rows: list[dict[str, Any]] = [
             {
                 "entry": e.number,
@@ -668,6 +687,11 @@ def history(file: File, as_json: AsJson = False) -> None:
             columns: dict[str, Any] = {name: [row[name] for row in rows] for name in shown}
             columns["hash"] = [row["hash"][:12] for row in rows]
             _show(Table(columns))
+            for entry in unfinished(book):
+                typer.echo(
+                    f"The run of entry {entry.number} was stopped before anything was published: "
+                    f"noiseshape release with --resume {entry.number} continues it."
+                )
 
 
 @ledger.command()
@@ -686,6 +710,7 @@ def verify(
     """
     with _plainly():
         book = Ledger.open(file)
+        newest(book)
         measured: dict[int, tuple[Path, str]] = {}
         for folder in release or []:
             with progress(f"Reading {folder}"):
