@@ -210,3 +210,16 @@ def test_specs_that_cannot_be_read(tmp_path):
         specs.read(tmp_path / "s.yaml")
     with pytest.raises(InvalidInput, match="cannot be read"):
         specs.read(tmp_path)
+
+
+def test_a_column_of_many_values_has_bands_of_length(tmp_path):
+    text = """
+schema: {day: {integers: [0, 5999]}}
+queries: [{name: any, all_ranges: day, lengths: [30, 6000], stderr: [20, 80]}]
+"""
+    work = specs.parsed(text).workload(tmp_path)
+    assert work.listing()[0]["answers"] == 6000
+    plan = work.ordered()
+    assert plan.by_length[[0, 29, 30, 5999]].tolist() == [400, 400, 6400, 6400]
+    with pytest.raises(InvalidInput, match="lengths"):
+        specs.parsed(text.replace("all_ranges: day", "prefixes: day"))

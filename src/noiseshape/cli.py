@@ -428,7 +428,7 @@ def _planned(path: Path) -> Planned:
             shape=asked.shape,
             budget=asked.ceiling(),
             prioritise=asked.prioritise,
-            progress=lambda state: watch(f"gap {state.gap:.1e}"),
+            progress=lambda state: watch(state.words),
         )
 
 
@@ -448,7 +448,7 @@ def _parts(path: Path) -> dict[str, Planned] | None:
     if not asked.matrices:
         return None
     with progress("Designing the noise") as watch:
-        return planned_parts(asked, path.parent, lambda state: watch(f"gap {state.gap:.1e}"))
+        return planned_parts(asked, path.parent, lambda state: watch(state.words))
 
 
 def _show_parts(

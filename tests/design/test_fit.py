@@ -288,6 +288,9 @@ class TestProgress:
     def test_is_reported(self):
         seen: list[Progress] = []
         design = fit(*prefixes(16), progress=seen.append)
+        *seen, last = seen
+        assert (last.words, last.gap) == ("checking", seen[-1].gap)
+        assert seen[0].words.startswith("gap ")
         assert [s.iteration for s in seen] == list(range(1, len(seen) + 1))
         assert design.certificate.iterations == len(seen)
         assert all(a.lower <= b.lower for a, b in pairwise(seen))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from noiseshape.errors import InvalidInput, NotSpanned
 from noiseshape.privacy import People
 from noiseshape.strategies import Dense, rounded
-from noiseshape.strategies.rounding import integer_basis
+from noiseshape.strategies.rounding import _exactly_spans, _Span, integer_basis
 
 from .kit import check_unbiased
 
@@ -43,6 +43,21 @@ def check_rounded(A, W):
     # Every query is as accurate as designed, no less and no more.
     assert strategy.variance == pytest.approx(variances(A, W), rel=3e-6)
     return result
+
+
+@pytest.mark.parametrize("share", [1, 3, 7])
+def test_what_the_basis_spans_is_proved_by_whole_shares_or_by_the_rank(share):
+    """Thirds are guessed, sevenths left to the rank; a row that is off by one is not spanned."""
+    rng = np.random.default_rng(share)
+    whole = share * rng.integers(-3, 4, (4, 9)).astype(float)
+    inside = (whole[0] - whole[1] + 2 * whole[2]) / share
+    B, moved = integer_basis(np.vstack([whole, inside]))
+    assert B is not None
+    assert (len(B), moved) == (4, 0.0)
+    span = _Span(whole.astype(np.int64))
+    asked = inside.astype(np.int64)[None, :]
+    assert _exactly_spans(span, asked)
+    assert not _exactly_spans(span, asked + np.eye(9, dtype=np.int64)[:1])
 
 
 @settings(deadline=None, derandomize=True, max_examples=60)

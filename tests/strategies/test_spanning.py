@@ -11,7 +11,7 @@ from noiseshape.strategies import Diagonal, Haar, Kronecker, Spans, Toeplitz, Tr
 from noiseshape.strategies.spanning import Spanning
 from noiseshape.strategies.toeplitz import convolved, power_series, reciprocal, rounded_power
 
-from .kit import check, check_errors, check_unbiased, written_out
+from .kit import REPLACE, check, check_errors, check_unbiased, written_out
 
 RANGES = Spans([0, 2, 1, 6, 0], [7, 5, 2, 7, 3], 7)
 ALL = Spans(*np.array([(i, j) for i in range(11) for j in range(i + 1, 12)]).T, 11)
@@ -124,6 +124,18 @@ def test_the_greatest_error_of_each_length_is_at_the_end():
         each = strategy.span_variance(low, low + length)
         assert_allclose(strategy.by_length()[length - 1], each.max(), rtol=1e-9)
         assert (np.diff(each) >= 0).all()
+
+
+def test_replacing_is_bounded_beyond_the_pairs():
+    """Blocks over 5,000 cells: no pair of columns is farther apart than the bound says."""
+    d = 5000
+    strategy = Toeplitz(Spans.prefixes(d), rounded_power(0.5, d), [2.0**20, 3.0**13], [9, d - 9])
+    bound = strategy.cost(REPLACE).mu_squared
+    assert strategy.cost().mu_squared < bound <= 2 * strategy.cost().mu_squared
+    a, w = strategy.coefficients.astype(float), strategy.sigma**-2
+    for i, j in ((0, 1), (0, 9), (0, 2500), (0, d - 1), (10, 4000)):
+        one, other = (np.concatenate([np.zeros(k), a[: d - k]]) for k in (i, j))
+        assert ((one - other) ** 2 * w).sum() <= float(bound) * (1 + 1e-9)
 
 
 def test_series_multiply_exactly():

@@ -293,6 +293,22 @@ def test_differences_beyond_the_exact_ones_are_bounded_by_rounding_alone(monkeyp
         assert bound.mu_squared < profile.replace_bound() / 10
 
 
+def test_differences_through_doubles_are_those_in_python_integers():
+    """One scale for all rows goes through BLAS, entries of any size exactly; others do not."""
+    rng = np.random.default_rng(6)
+    for scale in (3, 10**5, 2**24, 2**26, 10**12):
+        rows = rng.integers(-scale, scale, (6, 300)) + scale * 50
+        found = Dense(rows, 64.0, rows.astype(float)).greatest_difference()
+        wide = rows.astype(object)
+        plain = max(
+            int(((wide[:, i, None] - wide[:, i + 1 :]) ** 2).sum(axis=0).max()) for i in range(299)
+        )
+        assert found == Fraction(plain, 64**2)
+    opposite = np.array([[1, -1]] * 6) * int(2**29.9)  # whose distance passes 2^63
+    found = Dense(opposite, 64.0, opposite.astype(float)).greatest_difference()
+    assert found == Fraction(6 * (2 * int(2**29.9)) ** 2, 64**2)
+
+
 def test_data_in_small_and_in_large_steps_stand_in_one_strategy():
     """Columns that differ by 2^60 in size are independent all the same, and rebuilt exactly."""
     rows = np.array([[3 << 60, 1, 0], [1 << 59, 5, 2], [0, 1, 7]], dtype=object)

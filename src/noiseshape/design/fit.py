@@ -17,7 +17,7 @@ from .coordinates import MOST_PAIRED, RANK_TOLERANCE, Coordinates, coordinates
 from .design import Design
 from .newton import most_active
 from .refine import refined
-from .solve import Problem, Watch, solve
+from .solve import Problem, Steps, Watch, solve
 
 SMALLEST_GAP = 1e-8
 # The first level of a refined design, at most: its cap is that much too high for the others.
@@ -67,7 +67,8 @@ def fit(
         Minimise the whole sorted profile, level by level, and not only its largest entry (FFU
         Definition 5): of all optimal designs the one that leaves the most slack. For add-remove.
     progress
-        Called with a :class:`~noiseshape.design.solve.Progress` after each iteration.
+        Called with a :class:`~noiseshape.design.solve.Progress` after each iteration, and when
+        its result is checked.
     max_iterations
         When to give up.
     on_gap
@@ -183,6 +184,7 @@ def _certified(
     if options.refine:  # caps take half of the gap
         wanted = min(wanted / 4, FIRST_GAP)
     levels: tuple[Level, ...] = ()
+    steps = Steps(options.progress)
     for _ in range(3):
         solution = solve(
             problem,
@@ -190,8 +192,9 @@ def _certified(
             q,
             gap=wanted,
             max_iterations=max(options.max_iterations - iterations, 1),
-            progress=options.progress,
+            progress=steps.each,
         )
+        steps.begin("checking")
         iterations += solution.iterations
         p, q = solution.p / solution.p.sum(), solution.q / solution.q.sum()
         lower = lower_bound(reduced.W, reduced.c, p, q, neighbours, products=not space.paired)
@@ -211,7 +214,9 @@ def _certified(
         )
         design = design.certified(certificate)
         wanted /= 4
-        if certificate.gap <= options.gap or iterations >= options.max_iterations:
+        # Of a shape made for add-remove, no closer a one proves more under replace.
+        foreign = neighbours == "replace" and not space.paired
+        if foreign or certificate.gap <= options.gap or iterations >= options.max_iterations:
             break
     reason = solution.reason
     if certificate.gap > options.gap:

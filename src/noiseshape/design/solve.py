@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -38,16 +38,48 @@ CAP_TOLERANCE = 1e-8
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a design stands: handed to the ``progress`` callback after each iteration."""
+    """Where a design stands: handed to the ``progress`` callback after each iteration.
+
+    Once more with the same numbers when another ``step`` begins: "checking", or "rounding".
+    """
 
     iteration: int
     lower: float
     achieved: float
     gap: float
     seconds: float
+    step: str = "designing"
+
+    @property
+    def words(self) -> str:
+        """What is being done, in a word or two."""
+        return f"gap {self.gap:.1e}" if self.step == "designing" else self.step
 
 
 Watch = Callable[[Progress], object]
+
+
+@dataclass(eq=False)
+class Steps:
+    """Tells a watch, if there is one, which step begins after the iteration."""
+
+    watch: Watch | None
+    last: Progress | None = None
+
+    @property
+    def each(self) -> Watch | None:
+        """What the iteration calls."""
+        return None if self.watch is None else self._seen
+
+    def _seen(self, state: Progress) -> None:
+        self.last = state
+        if self.watch is not None:
+            self.watch(state)
+
+    def begin(self, step: str) -> None:
+        """Say that another step begins, where the design stands as it did."""
+        if self.watch is not None and self.last is not None:
+            self.watch(replace(self.last, step=step))
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from .query import MatrixQuery
 from .reading import Numbers, numbers
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CentredRows:
     """Rows whose n^2 C is to be computed: the source of a release."""
 

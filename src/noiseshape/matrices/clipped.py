@@ -43,7 +43,7 @@ def clipped(X: NDArray[Any], radius: int) -> NDArray[np.int64]:
     return z
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ClippedRows:
     """Clipped vectors, to be read: the source of a release."""
 

@@ -25,7 +25,7 @@ Function = Callable[[Any], ArrayLike]
 _MOST = 1 << 60
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Computed:
     """A function of rows, to be computed: the source of a release."""
 
@@ -72,6 +72,8 @@ class CustomQuery(MatrixQuery):
     mirrored: bool = False
 
     def __post_init__(self) -> None:
+        if not self.dimensions:
+            raise InvalidInput("a custom query needs a shape of one axis or more: shape=(1,), say.")
         within_memory(*self.dimensions)
         if self.mirrored and (len(self.dimensions) != 2 or len(set(self.dimensions)) != 1):
             raise InvalidInput("a symmetric answer needs a shape (n, n).")

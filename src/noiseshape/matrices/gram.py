@@ -29,7 +29,7 @@ _STEPS = 15
 Kernel = Callable[[Floats], ArrayLike]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PairsOfRows:
     """Every pair of rows, to be read: the source of a release."""
 

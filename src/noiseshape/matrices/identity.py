@@ -19,7 +19,7 @@ from .query import MatrixQuery, length, numbered, replacing, within_memory
 from .reading import Numbers, length_of, numbers
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class EveryRow:
     """Rows as they are, to be read: the source of a release."""
 

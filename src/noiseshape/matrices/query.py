@@ -57,7 +57,7 @@ class MatrixQuery(ABC):
     people
         Whose privacy, and which neighbours.
     rows
-        The data, if it was handed in with the question; plans and files never hold it.
+        The data, if it was handed in with the question; neither plans' files nor pickles hold it.
     """
 
     kind: ClassVar[str]
@@ -191,6 +191,10 @@ class MatrixQuery(ABC):
             "max_rows": self.people.max_rows,
             "neighbours": self.people.neighbours,
         }
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle or a copy holds: the question, and never the rows."""
+        return {name: value for name, value in vars(self).items() if name != "rows"}
 
     def __repr__(self) -> str:
         shape = " x ".join(map(str, self.shape))

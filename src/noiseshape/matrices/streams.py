@@ -84,7 +84,7 @@ class Coder:
         return np.ascontiguousarray(padded(z, rows)).ravel()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Rows:
     query: Identity | Vectors
     cut: Cut
@@ -98,7 +98,7 @@ class _Rows:
         return []
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Held(_Rows):
     """Rows of an array."""
 
@@ -116,7 +116,7 @@ class Held(_Rows):
             take(number, code(self.X[start : start + rows], rows))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Elsewhere(_Rows):
     """Rows of files and frames, in their order, through the embedded engine."""
 
@@ -146,7 +146,7 @@ class Elsewhere(_Rows):
                     take(number, code(next(cutting), cut.length(number)))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class OnSpark(_Rows):
     """Rows of a Spark frame: each chunk is measured by the task that has its rows."""
 

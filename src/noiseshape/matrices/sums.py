@@ -20,7 +20,7 @@ from .query import MatrixQuery, length
 from .reading import Numbers, length_of, numbers
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SummedRows:
     """Sums over rows, to be read: the source of a release."""
 

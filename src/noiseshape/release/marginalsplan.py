@@ -22,6 +22,7 @@ from ..design import fit
 from ..design.certificate import Certificate
 from ..design.marginals import expanded
 from ..design.products import products
+from ..design.solve import Watch
 from ..errors import InvalidInput, TooLarge
 from ..privacy import Budget, Cost, People, Profile
 from ..privacy.ledger import Charge
@@ -429,7 +430,13 @@ WRITTEN, WRITTEN_MARGINALS = 20_000_000, 4_000_000
 
 
 def by_marginals(
-    work: Workload, shape: str, by: str, *, refine: bool, gap: float
+    work: Workload,
+    shape: str,
+    by: str,
+    *,
+    refine: bool,
+    gap: float,
+    progress: Watch | None = None,
 ) -> MarginalsPlan | UnionPlan | None:
     """Return the plan of a workload by marginals, or None where it is planned over its cells."""
     over_cells = shape not in ("fit", "total") or refine
@@ -454,12 +461,12 @@ def by_marginals(
         )
     union = None
     if by == "union" or (by == "auto" and not plain and shape == "fit"):
-        union = _union(work, gap, why)
+        union = _union(work, gap, why, progress)
         if by == "union":
             return union
     bound = None
     if not plain and cells <= FEW_MARGINALS and cells * answers <= WRITTEN_MARGINALS:
-        bound = partial(_bound, work)
+        bound = partial(_bound, work, progress)
     made = plan_marginals(asked, shape=shape, gap=gap, why=why, bound=bound)
     if union is None:
         return made
@@ -470,10 +477,10 @@ def by_marginals(
     return replace(made, why=f"{why[:-1]}; they {said} over their own cells.")
 
 
-def _union(work: Workload, gap: float, why: str) -> UnionPlan | None:
+def _union(work: Workload, gap: float, why: str, progress: Watch | None) -> UnionPlan | None:
     from .unionplan import plan_union
 
-    made = plan_union(work, gap=gap, why=why)
+    made = plan_union(work, gap=gap, why=why, progress=progress)
     if made is None and why == "as was asked.":
         raise InvalidInput(
             "a union is of marginals and of other queries, few enough to be designed over their "
@@ -482,13 +489,16 @@ def _union(work: Workload, gap: float, why: str) -> UnionPlan | None:
     return made
 
 
-def _bound(work: Workload) -> float:
+def _bound(work: Workload, progress: Watch | None) -> float:
     """Return a lower bound on mu^2 of any noise, from the design over all cells."""
     queries = work.compiled()
     W, people = queries.matrix, queries.people
     absent = people.neighbours == "replace" and (queries.rows_may_leave or people.max_rows > 1)
     W = np.pad(W, ((0, 0), (0, int(absent))))
-    made = fit(W, queries.variance, neighbours=people.neighbours, gap=1e-2, on_gap="label")
+    made = fit(
+        W, queries.variance, neighbours=people.neighbours, gap=1e-2, on_gap="label",
+        progress=progress,
+    )  # fmt: skip
     assert made.certificate is not None
     return made.certificate.lower
 

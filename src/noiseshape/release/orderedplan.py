@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .orderedrelease import OrderedRelease
 
 # Bytes of memory while a cell is measured, rebuilt and published: Python integers beyond 62 bits.
-BYTES = 600
+BYTES = 1000
 
 FAMILIES = {"fit": ("series", "wavelet", "tree"), "hierarchy": ("tree",)}
 

@@ -22,7 +22,7 @@ from ..design import Certificate, Design, fit
 from ..design.certificate import COST, Level
 from ..design.compare import DESIGNS, QUICK, Comparison, compare
 from ..design.hierarchy import hierarchy
-from ..design.solve import Watch
+from ..design.solve import Steps, Watch
 from ..errors import BudgetExceeded, InvalidInput
 from ..privacy import Budget, Cost, People, Profile
 from ..privacy.ledger import Charge
@@ -507,7 +507,8 @@ def plan(
     gap
         How close to the least possible mu^2 the designed noise must be proven to be.
     progress
-        Called with the state of the design after each iteration.
+        Called with the state of the design after each iteration, and when its result is checked
+        and rounded; ``state.words`` says which.
 
     Examples
     --------
@@ -531,7 +532,7 @@ def plan(
     if isinstance(queries, Workload):
         made = by_order(queries, shape, by, refine=refine)
         if made is None:
-            made = by_marginals(queries, shape, by, refine=refine, gap=gap)
+            made = by_marginals(queries, shape, by, refine=refine, gap=gap, progress=progress)
         if made is None:
             queries = queries.compiled()
     elif by in ("marginals", "union", "ordered"):
@@ -598,6 +599,7 @@ def _designed(
     progress: Watch | None = None,
 ) -> Plan:
     W, people = queries.matrix, queries.people
+    steps = Steps(progress)
     if shape == "fit":
         design: Design = fit(
             _with_absence(queries),
@@ -605,7 +607,7 @@ def _designed(
             neighbours=people.neighbours,
             refine=refine,
             gap=gap,
-            progress=progress,
+            progress=steps.each,
         )
     elif refine:
         raise InvalidInput("only the shape 'fit' is refined: the others are for comparison.")
@@ -618,6 +620,7 @@ def _designed(
         design = _shaped(shape, queries, variance)
     absences = design.A.shape[1] - (W if queries.reach is None else queries.reach).shape[1]
     A = on_coordinates(queries, design.A[:, : design.A.shape[1] - absences])
+    steps.begin("rounding")
     executed = rounded(A, W, reach=queries.reach)
     certificate = design.certificate
     if certificate is not None:  # of one row; a person has k

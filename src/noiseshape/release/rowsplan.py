@@ -319,7 +319,7 @@ class Keeper:
             self.chunks.keep(number, self.plan.measured_chunk(number, z))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Told:
     """Rows in chunks, whose progress somebody wants to know."""
 

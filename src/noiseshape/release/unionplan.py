@@ -25,6 +25,7 @@ from .._checks import Floats
 from ..archive import digest, pack, unpack
 from ..design import fit
 from ..design.certificate import Certificate
+from ..design.solve import Watch
 from ..errors import InvalidInput, NotSpanned
 from ..privacy import Budget, Cost, People
 from ..privacy.ledger import Charge
@@ -380,7 +381,7 @@ class UnionPlan(Planned):
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Both:
     """Rows that are counted for both parts: the source of a release."""
 
@@ -396,7 +397,9 @@ class Both:
         return self.marginals.read(), self.rows.read()
 
 
-def plan_union(work: Workload, *, gap: float = 1e-3, why: str = "") -> UnionPlan | None:
+def plan_union(
+    work: Workload, *, gap: float = 1e-3, why: str = "", progress: Watch | None = None
+) -> UnionPlan | None:
     """Design a union for a workload of marginals and others.
 
     None where it is not both, or where the others are too many to be designed over their cells.
@@ -426,7 +429,7 @@ def plan_union(work: Workload, *, gap: float = 1e-3, why: str = "") -> UnionPlan
     for share in SHARES if np.isfinite(theirs).any() else SHARES[:1]:
         design = fit(
             _with_absence(queries), left(c, share * theirs), neighbours=queries.people.neighbours,
-            gap=ROUGH, on_gap="label",
+            gap=ROUGH, on_gap="label", progress=progress,
         )  # fmt: skip
         rows = queries.people.max_rows**2
         costs[share] = float(alone.cost.mu_squared) / share + design.alpha * rows
@@ -435,9 +438,9 @@ def plan_union(work: Workload, *, gap: float = 1e-3, why: str = "") -> UnionPlan
     if best < 1:
         scaled = replace(alone, strategy=alone.strategy.scaled(math.sqrt(best), up=False))
     targets = left(c, known(scaled, shared, sizes)) * AIM
-    designed = _designed(queries, targets, "fit", gap=gap)
+    designed = _designed(queries, targets, "fit", gap=gap, progress=progress)
     whole = fit(_with_absence(queries), c, neighbours=queries.people.neighbours, gap=ROUGH,
-                on_gap="label")  # fmt: skip
+                on_gap="label", progress=progress)  # fmt: skip
     if whole.certificate is not None:
         bounds.append(whole.certificate.lower * queries.people.max_rows**2)
     made = UnionPlan(tuple(work.names), scaled, designed, tuple(shared), None, best, why)

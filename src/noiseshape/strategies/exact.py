@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import is_masked
+from .._checks import is_masked, kept_as
 from ..errors import InvalidInput
 
 # int64 where everything fits, Python integers (dtype object) where it may not.
@@ -37,7 +37,7 @@ def integers(name: str, values: ArrayLike) -> Integers:
     if array.dtype == object and all(map(_is_integer, array.flat)):
         return _narrow(np.array([int(v) for v in array.flat], dtype=object).reshape(array.shape))
     raise InvalidInput(
-        f"{name} must hold integers, got {np.asarray(values).dtype}: if they are whole, "
+        f"{name} must hold integers, got {kept_as(array.dtype)}: if they are whole, "
         "convert them, as with astype(int); real data is rounded to a declared grid first."
     )
 
@@ -93,6 +93,11 @@ def product(A: Integers, x: Integers) -> Integers:
     for limb in reversed(limbs[:-1]):
         total = (total << room) + (_as_int64(A) @ limb).astype(object)
     return _narrow(np.asarray(total))
+
+
+def fits(A: Integers, x: Integers) -> bool:
+    """Return whether every partial sum of ``product(A, x)`` stays within int64."""
+    return _row_sum(A).bit_length() + magnitude(x).bit_length() <= _WORD
 
 
 def squares(A: Integers) -> Integers:

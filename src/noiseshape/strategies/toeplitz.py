@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from heapq import nlargest
 from itertools import pairwise
 from typing import Self
 
@@ -30,6 +31,7 @@ from ..privacy import Profile
 from .exact import Integers, integers, magnitude
 from .sigma import refined, scaled, weights
 from .spanning import Spanning, Spans, level_scales
+from .strategy import PAIRS
 
 # Bits of the first coefficient: at least these, and twelve more than what (1 - x)^-1/2 loses in d
 # terms, so that the last one still has twelve. More would cost nothing but draws: beyond scales of
@@ -147,14 +149,17 @@ class Toeplitz(Spanning):
     def _replaced(self) -> Fraction:
         """Return max ||a_i - a_j||^2: for each distance the first pair differs in most rows.
 
-        With blocks of several scales exactly up to 4,096 cells, and a bound above it beyond.
+        With blocks of several scales exactly up to 4,096 cells; beyond, a bound above it: columns
+        of numbers that are not negative are at most as far apart as if they shared no row.
         """
         a = self.coefficients
         d = len(a)
         if d == 1:
             return Fraction(0)
         if len(self.level_rows) > 1:
-            return super()._replaced
+            if d <= PAIRS or not bool((a >= 0).all()):
+                return super()._replaced
+            return Fraction(sum(nlargest(2, self.profile().units)), 1 << self.profile().exponent)
         products = convolved(a, a[::-1], full=True).astype(object)[d:]  # sum a_t a_(t+L), L = 1...
         S = self._squares
         greatest = max(S[d] + S[1:d][::-1] - 2 * products)
