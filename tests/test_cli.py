@@ -274,6 +274,17 @@ def test_a_budget_can_be_spent_whole(survey):
     )
 
 
+def test_control_c_after_the_debit_says_that_it_stands(survey, monkeypatch):
+    def stop(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ns.Plan, "measured", stop)
+    told = survey("release", "spec.yaml", "--data", "people.csv", "--ledger", "b.db", "--out", "o")
+    assert (told.exit_code, told.stdout) == (130, "")
+    assert "A debit that was made stands" in told.stderr
+    assert "--resume 1" in survey("ledger", "history", "b.db").stdout
+
+
 def test_a_stopped_run_is_continued_and_not_paid_for_twice(survey, monkeypatch):
     words = ("release", "spec.yaml", "--data", "people.csv", "--ledger", "b.db")
     with monkeypatch.context() as broken:

@@ -76,6 +76,13 @@ def _plainly() -> Iterator[None]:
     except NoiseshapeError as error:
         typer.echo(f"noiseshape: {error}", err=True)
         code = 3 if isinstance(error, BudgetExceeded) else 2
+    except KeyboardInterrupt:
+        typer.echo(
+            "noiseshape: stopped. A debit that was made stands: noiseshape ledger history names "
+            "the runs that --resume continues.",
+            err=True,
+        )
+        code = 130  # as shells say it
     except (typer.Exit, typer.Abort, BrokenPipeError):  # whoever reads may have read enough
         raise
     except Exception as error:
