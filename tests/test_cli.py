@@ -274,6 +274,22 @@ def test_a_budget_can_be_spent_whole(survey):
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("schema: {day: {integers: [0, 99999]}}\nqueries: [{prefixes: day, stderr: 9}]",
+         "100,000 answers over 100,001 cells"),
+        ("schema: {a: {integers: [0, 299]}, b: {integers: [0, 299]}, c: {integers: [0, 299]}}\n"
+         "queries: [{all_marginals: 1, stderr: 9}]", "903 answers over 27,270,901 cells"),
+    ],
+)  # fmt: skip
+def test_what_is_never_written_out_is_checked_as_it_is_planned(run, text, said):
+    Path("s.yaml").write_text(text)
+    assert f"s.yaml holds together: {said}." in run("check", "s.yaml").stdout
+    answers = json.loads(run("check", "s.yaml", "--json").stdout)["answers"]
+    assert f"{answers:,} answers; privacy for" in run("plan", "s.yaml").stdout
+
+
 def test_control_c_after_the_debit_says_that_it_stands(survey, monkeypatch):
     def stop(*args):
         raise KeyboardInterrupt
@@ -422,9 +438,9 @@ BAD_SPECS = [
     ("\x00", "is not YAML"),
     # too large for memory
     (typed(age="{integers: [0, 99999999]}") + "  - {all_ranges: age, stderr: 1}",
-     "5,000,000,050,000,000 ranges"),
+     "makes 100,000,001 cells, and at most 67,108,864"),
     (typed(age="{integers: [0, 99999999]}") + "  - {prefixes: age, stderr: 1}",
-     "GB to plan, and"),
+     "makes 100,000,001 cells, and at most 67,108,864"),
     (typed(age="{integers: [0, 299]}", sex="{integers: [0, 299]}\n  b: {integers: [0, 299]}")
      + "  - {marginal: [age, sex, b], stderr: 1}", "would need 14.0 GB for their labels alone"),
 ]  # fmt: skip

@@ -208,7 +208,7 @@ def test_specs_that_cannot_be_read(tmp_path):
     (tmp_path / "s.yaml").write_bytes(b"\xff")
     with pytest.raises(InvalidInput, match="must be UTF-8"):
         specs.read(tmp_path / "s.yaml")
-    with pytest.raises(InvalidInput, match="cannot be read"):
+    with pytest.raises(InvalidInput, match="is a folder"):
         specs.read(tmp_path)
 
 

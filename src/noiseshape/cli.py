@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import os
 import re
 import sys
@@ -39,6 +40,7 @@ from .release.publication import published, writable
 from .release.run import newest, paid_for, run, unfinished
 from .release.table import Table
 from .report import of_parts
+from .tables import Workload
 from .tables.check import WARNING
 from .tables.check import check as looked_at
 from .tables.opening import opened
@@ -56,6 +58,9 @@ app.add_typer(ledger, name="ledger")
 
 # Answers that are made into a table to be printed, whose middle is then left out.
 PRINTED = 1_000_000
+
+# Weights, answers times cells, that are written out to check a spec.
+WRITTEN = 1 << 24
 
 File = Annotated[Path, typer.Argument(help="The ledger's file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -304,12 +309,11 @@ def check(
         work = asked.workload(spec.parent)
         if data is None:
             with progress("Compiling the queries"):
-                queries = work.compiled()
+                answers, cells, told = _compiled(work, asked.shape)
             if as_json:
-                facts = {"answers": len(queries.names), "cells": len(queries.cells)}
-                typer.echo(json.dumps(facts))
+                typer.echo(json.dumps({"answers": answers, "cells": cells}))
                 return
-            typer.echo(f"{spec} holds together: {queries}.")
+            typer.echo(f"{spec} holds together: {told}.")
             for line in work.schema.words(work.people):
                 typer.echo(f"  {line}")
             return
@@ -323,6 +327,25 @@ def check(
         for column in columns:
             counts = [f"{k} {v:,}" for k, v in column.items() if k != "column"]
             typer.echo(f"  {column['column']}: {', '.join(counts)}.")
+
+
+def _compiled(work: Workload, shape: str) -> tuple[int, int, str]:
+    """Return how many answers and cells a workload has, checked as its plan would be.
+
+    What is planned by marginals, or in the order of a column, is never written out over all cells.
+    """
+    if work.unwritten:
+        ordered = work.ordered()
+        answers, cells = ordered.groups * len(ordered.low), ordered.cells
+        return answers, cells, f"{answers:,} answers over {cells:,} cells"
+    if shape in ("fit", "total") and all(question.summed is None for question in work.asks):
+        asked = work.products()
+        cells = math.prod(asked.sizes)
+        answers = sum(len(named.variance) for named in asked.named)
+        if cells * answers > WRITTEN:
+            return answers, cells, f"{answers:,} answers over {cells:,} cells"
+    queries = work.compiled()
+    return len(queries.names), len(queries.cells), f"{queries}"
 
 
 @app.command()
