@@ -66,6 +66,11 @@ def is_masked(values: Any) -> bool:
     return isinstance(values, np.ma.MaskedArray)
 
 
+def kept_as(dtype: np.dtype[Any]) -> str:
+    """Return what an array's type is called, without the length of its longest text."""
+    return {"O": "objects", "U": "text", "S": "bytes"}.get(dtype.kind, dtype.name)
+
+
 def floats(name: str, values: ArrayLike, *, ndim: int | None = None) -> Floats:
     """Return ``values`` as a new float64 array of finite numbers, with ``ndim`` axes if given."""
     try:

@@ -236,7 +236,7 @@ def test_bad_declarations(kind, given, said):
         (X[0], "a matrix"),
         (X[:, :0], "0 feature"),
         (X.astype(complex), "Complex data not supported"),
-        ([["a", "b", "c"]] * 300, "must hold numbers"),
+        (np.array([["a", "b", "c"]] * 300), "must hold numbers"),
         (np.ma.masked_array(X), "masked"),
         ([[1.0], [1.0, 2.0]], "equal length"),
     ],

@@ -88,7 +88,7 @@ def test_columns_that_hang_together_have_a_solution():
         ({}, y[:5], "as many rows"),
         ({}, np.column_stack([y, y]), "one target at a time"),
         ({}, y.astype(complex), "Complex data not supported"),
-        ({}, ["a"] * 600, "one list of numbers"),
+        ({}, np.array(["a"] * 600), "one list of numbers"),
     ],
 )
 def test_bad_input(given, target, said):

@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from noiseshape import Budget, People, imgm, load, mvg
@@ -114,3 +115,26 @@ def test_numbers_beyond_64_bits_are_measured():
     x = np.full(query.size, 1 << 90, dtype=object)
     y = plan.measured(x)
     assert np.all(np.abs((plan.strategy.rebuild(y) - 2.0**90) * query.step) < 10 * query.s2())
+
+
+@pytest.mark.parametrize("missing", ["drop", "middle"])
+@pytest.mark.parametrize("people", [People(), People(neighbours="replace")])
+def test_a_count_that_is_too_small_costs_nobody_their_privacy(people, missing, tmp_path):
+    """A thousand rows where ten were declared: each would move the answer a hundredfold."""
+    query = centred(
+        mx.covariance(
+            bounds=(-1, 1), columns=["x", "y"], step=0.25, count=10, missing=missing, people=people
+        )
+    )
+    X = np.ones((1000, 2))
+    Y = np.vstack([X[1:], [[1, -0.5]]]) if people.neighbours == "replace" else X[1:]
+    if query.count_public:
+        with pytest.raises(InvalidInput, match="about 10 rows, and the data has 1000"):
+            query.source(X)
+        pd.DataFrame(X, columns=["x", "y"]).to_csv(tmp_path / "rows.csv", index=False)
+        with pytest.raises(InvalidInput, match="more rows than were declared"):
+            query.source(tmp_path / "rows.csv").read()
+        return
+    change = query.source(X).read() - query.source(Y).read()
+    length = np.sqrt(float(np.sum(query.changes.counts * change.astype(float) ** 2)))
+    assert 0 < length <= query.changes.length(people.neighbours)

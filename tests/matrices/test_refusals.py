@@ -38,7 +38,7 @@ BAD = [
     (lambda: ns.adjacency(nodes=1), "at least 2"),
     (lambda: ns.adjacency(nodes=3, person="edgy"), '"edge" or "node"'),
     (lambda: ns.adjacency(nodes=3).source([[1, 2, 3]]), "pairs of nodes"),
-    (lambda: ns.adjacency(nodes=3).source([[0.5, 1]]), "must hold integers"),
+    (lambda: ns.adjacency(nodes=3).source(np.array([[0.5, 1]])), "must hold integers"),
     (lambda: ns.custom(np.sum, X, shape=(1,), changes=BOX), "a declared grid: step="),
     (lambda: ns.custom(np.sum, X, shape=(1,), step=1), "a declared set of changes"),
     (lambda: ns.custom("sum", X, shape=(1,), changes=BOX, step=1), "needs a function"),

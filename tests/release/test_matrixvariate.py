@@ -10,6 +10,7 @@ from noiseshape.design.covariances import Covariances, Mode
 from noiseshape.design.imgm import each, sigma, validate
 from noiseshape.design.precision import binary, max_pnr
 from noiseshape.errors import InvalidInput
+from noiseshape.release.matrixplan import COARSE
 from noiseshape.release.matrixvariate import imgm, learn_directions, mvg, planned, sides
 from noiseshape.strategies import Dense, Diagonal, Kronecker
 
@@ -44,6 +45,11 @@ def symmetrised(noise):
     return P @ designed(noise) @ P
 
 
+def off(strategy):
+    """How far variances may be off: either factor of a product is rounded to COARSE, no more."""
+    return 3 * COARSE if isinstance(strategy, Kronecker) else 5e-6
+
+
 PLAIN = [
     mx.identity(bounds={"a": BOUNDS, "b": (0.0, 100.0), "c": BOUNDS}, n=4),
     mx.features(clip=1.0, m=3, n=4),
@@ -58,17 +64,18 @@ def test_a_data_matrix(query, first, second):
     made = executed(query, noise)
     assert isinstance(made, Kronecker if first or second else Diagonal)
     exact = designed(noise)
-    np.testing.assert_allclose(answered(made, query), exact, rtol=0, atol=3e-6 * exact.max())
+    np.testing.assert_allclose(answered(made, query), exact, rtol=0, atol=off(made) * exact.max())
     cost = made.cost(query.people).mu
-    assert cost <= noise.mu(query.s2()) * (1 + 2e-6)
+    assert cost <= noise.mu(query.s2()) * (1 + off(made))
 
 
 def test_the_cost_over_a_ball_is_the_exact_condition():
     query = PLAIN[2]
     for seed in range(4):
         noise = Covariances(mode(4, seed), mode(3, seed + 9))
-        cost = executed(query, noise).cost(query.people).mu
-        assert cost == pytest.approx(noise.mu(query.s2()), rel=2e-6)
+        made = executed(query, noise)
+        cost = made.cost(query.people).mu
+        assert cost == pytest.approx(noise.mu(query.s2()), rel=off(made))
 
 
 @pytest.mark.parametrize(
@@ -201,7 +208,7 @@ class TestMvg:
         noise = design.noise(BUDGET)
         exact = symmetrised(noise) if query.symmetric else designed(noise)
         variance = np.diag(exact).reshape(query.shape)
-        np.testing.assert_allclose(plan.stderr**2, variance, rtol=1e-5)
+        np.testing.assert_allclose(plan.stderr**2, variance, rtol=off(plan.strategy))
         assert plan.cost.mu <= told.true_mu * (1 + 1e-5)
         assert told.mu == pytest.approx(BUDGET.mu)
         assert BUDGET.allows(plan.cost)
@@ -295,9 +302,9 @@ class TestImgm:
         rows, columns = mode(4, 1).covariance, mode(3, 2).covariance
         plan = imgm(query, rows=rows, columns=columns)
         told = validate(rows, columns, s2=query.s2(), epsilon=1.0, delta=1 / 248)
-        assert plan.cost.mu == pytest.approx(told.mu, rel=3e-6)
+        assert plan.cost.mu == pytest.approx(told.mu, rel=off(plan.strategy))
         valid = plan.within(BUDGET)
-        np.testing.assert_allclose(valid.stderr / plan.stderr, told.factor, rtol=5e-6)
+        np.testing.assert_allclose(valid.stderr / plan.stderr, told.factor, rtol=off(plan.strategy))
         assert "times the least that the same privacy needs" in plan.note
 
     def test_known_singular_values_cost_what_theorem_1_says(self):
@@ -306,7 +313,7 @@ class TestImgm:
         rows, columns = mode(4, 1).covariance, mode(3, 2).covariance
         plan = imgm(query, rows=rows, columns=columns)
         exact = Covariances(rows, columns).mu_of(0.5 * values)
-        assert plan.cost.mu == pytest.approx(exact, rel=3e-6)
+        assert plan.cost.mu == pytest.approx(exact, rel=off(plan.strategy))
         assert exact < 0.9 * Covariances(rows, columns).mu(0.5 * np.linalg.norm(values))
 
     def test_releases_share_a_budget(self):

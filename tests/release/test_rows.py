@@ -258,6 +258,8 @@ def test_other_files_than_the_run_began_with_are_refused(tmp_path):
     pq.write_table(people().slice(0, 18), tmp_path / "part0.parquet")
     with pytest.raises(ns.InvalidInput, match="some rows would be measured twice"):
         plan.release(data, ledger=ledger, out=tmp_path / "out", resume=1)
+    with pytest.raises(ns.InvalidInput, match="some rows would be measured twice"):
+        plan.release(array(people()), ledger=ledger, out=tmp_path / "out", resume=1)
     assert not (tmp_path / "out").exists()
 
 

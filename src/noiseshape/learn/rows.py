@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 
+from .._checks import kept_as
 from ..errors import InvalidInput
 from ..matrices.features import Bounds
 from ..matrices.moments import Covariance
@@ -93,10 +94,7 @@ def target(X: Any, y: Any) -> NDArray[Any]:
             "a ridge regression requires y to be passed, but the target y is None: hand in one "
             "number for each row, or the name of its column in a frame or file."
         )
-    try:
-        made = np.asarray(y)
-    except ValueError:
-        raise InvalidInput("y must be one list of numbers.") from None
+    made = _column(y)
     if np.iscomplexobj(made):
         raise InvalidInput("Complex data not supported: y must hold real numbers.")
     if made.ndim == 2 and made.shape[1] == 1:
@@ -108,12 +106,26 @@ def target(X: Any, y: Any) -> NDArray[Any]:
         made = made[:, 0]
     if made.ndim != 1 or made.dtype.kind not in "biuf":
         raise InvalidInput(
-            f"y must be one list of numbers, got {made.ndim} axes of {made.dtype}: one target at "
-            "a time."
+            f"y must be one list of numbers, got {made.ndim} axes of {kept_as(made.dtype)}: one "
+            "target at a time."
         )
     if len(made) != len(X):
         raise InvalidInput("X and y must have as many rows as each other.")
     return made
+
+
+def _column(y: Any) -> NDArray[Any]:
+    """Return a target as an array, by its declared type; of what declares none, by its lengths."""
+    counted = hasattr(y, "__len__") and hasattr(y, "__iter__")
+    if isinstance(getattr(y, "dtype", None), np.dtype) or not counted:
+        return np.asarray(y)
+    # A column that may lack values is numbers or objects to numpy, by whether it lacks any.
+    given = list(y)
+    if not given:
+        return np.zeros(0)
+    if all(isinstance(value, (list, tuple, np.ndarray)) for value in given):
+        return array(given)
+    return array([[value] for value in given])[:, 0]
 
 
 def called(y: Any, features: tuple[str, ...]) -> str:

@@ -16,7 +16,7 @@ from ..strategies.changes import Ball
 from ..strategies.exact import Integers
 from .moments import Covariance
 from .query import MatrixQuery
-from .reading import Numbers, numbers
+from .reading import Numbers, length_of, numbers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,14 +31,23 @@ class CentredRows:
         return self.query.size
 
     def read(self) -> Integers:
-        """Read the rows, and return n sum z z^T - (sum z)(sum z)^T for i <= j, on one grid."""
+        """Read the rows, and return n sum z z^T - (sum z)(sum z)^T for i <= j, on one grid.
+
+        What one row can do hangs on how many others there are. Where that is private, sums beyond
+        those that n rows can have are cut to them, so that s2 holds however many there are; where
+        it is public, more rows than were declared are refused.
+        """
         q = self.query
-        v = self.rows.moments(count=False, sums=True, products=True)
+        assert q.count is not None
+        v = self.rows.moments(count=True, sums=True, products=True)
         m = len(q.features.names)
-        sums, products = v[:m].astype(object), v[m:].astype(object)
+        sums, products = v[1 : 1 + m].astype(object), v[1 + m :].astype(object)
+        if q.count_public and v[0] > q.count:
+            raise InvalidInput("there are more rows than were declared, count=...")
+        far = q.features.far.astype(object) * q.count
+        sums = np.clip(sums, -far, far)
         i, j = q.entries
         times = q.times.astype(object)
-        assert q.count is not None
         return (q.count * products - sums[i] * sums[j]) * times[i] * times[j]
 
 
@@ -94,7 +103,10 @@ class Centred(Covariance):
         return np.full(m * (m + 1) // 2, unit)
 
     def source(self, data: Any) -> Any:
-        """Return the rows to be read."""
+        """Return the rows to be read; refuse another number of them than the public one."""
+        told = length_of(data) if self.count_public else None
+        if told is not None and told != self.count:
+            raise InvalidInput(f"the question is about {self.count} rows, and the data has {told}.")
         return CentredRows(numbers(data, self.features, self.people), self)
 
     def answer(self, v: Floats) -> Floats:

@@ -189,7 +189,7 @@ def columns_declared(
 
 def _names(rows: Any) -> list[str]:
     if isinstance(rows, (np.ndarray, list, tuple)):
-        shape = np.shape(rows)
+        shape = np.shape(rows) if isinstance(rows, np.ndarray) else _lengths(rows)
         if len(shape) == 2 and shape[1]:
             return [f"x{i}" for i in range(shape[1])]
         raise InvalidInput(f"rows must be a matrix with a row for each person, got {shape}.")
@@ -197,6 +197,12 @@ def _names(rows: Any) -> list[str]:
     if rows is None or isinstance(rows, str) or names is None:
         raise InvalidInput("name the columns: columns=[...], or bounds by name.")
     return [str(name) for name in names]
+
+
+def _lengths(rows: Sequence[Any]) -> tuple[int, ...]:
+    """Return the shape of a list of rows, by its first one: what rows hold is not looked at."""
+    pairs = bool(rows) and isinstance(rows[0], (list, tuple, np.ndarray))
+    return (len(rows), len(rows[0])) if pairs else (len(rows),)
 
 
 def power_of_two(step: float) -> float:

@@ -10,20 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .._checks import Floats, whole
+from .._checks import Floats, is_masked, kept_as, whole
 from ..errors import InvalidInput
 from ..privacy import People
 from ..strategies.changes import Changes
-from ..strategies.exact import Integers, integers
+from ..strategies.exact import Integers
 from .changes import Edges, Star
 from .query import MatrixQuery, length, numbered, within_memory
+from .reading import listed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EdgeList:
     """Pairs of nodes, to be read: the source of a release."""
 
-    edges: Integers
+    edges: Any
     nodes: int
 
     def cells(self) -> int:
@@ -35,13 +36,23 @@ class EdgeList:
 
         Loops, repeated edges and nodes that are not declared count for nothing.
         """
-        n, e = self.nodes, self.edges
+        n, e = self.nodes, _numbered(self.edges, self.nodes)
         known = np.all((e >= 0) & (e < n), axis=1) & (e[:, 0] != e[:, 1])
         low, high = e[known].min(axis=1, initial=n), e[known].max(axis=1, initial=0)
         z = np.zeros(self.cells(), dtype=np.int64)
         # Pair (i, j) in the order of numpy's triu_indices(n, 1).
         z[(low * (2 * n - low - 1)) // 2 + high - low - 1] = 1
         return z
+
+
+def _numbered(edges: Any, nodes: int) -> NDArray[np.int64]:
+    """Return pairs of node numbers, (e, 2): -1 for what is none, whatever it is."""
+    if sparse.issparse(edges):
+        edges = np.column_stack(edges.nonzero())
+    # Compared as they are: what is beyond 64 bits, or no whole number, is no node.
+    known = (edges >= 0) & (edges < nodes)
+    known &= edges == np.floor(edges) if edges.dtype.kind == "f" else True
+    return np.where(known, edges, -1).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -108,12 +119,26 @@ class Graph(MatrixQuery):
         return np.ones(self.changes.size)
 
     def source(self, data: Any) -> EdgeList:
-        """Return the edges to be read: an integer array (e, 2), or a scipy sparse matrix."""
+        """Return the edges to be read: integers (e, 2), a list of pairs, or a sparse matrix.
+
+        Told by shapes and types alone: how many edges there are is not said, and no edge is looked
+        at.
+        """
         if sparse.issparse(data):
-            data = np.column_stack(data.nonzero())
-        edges = integers("edges", data)
+            return EdgeList(data, self.nodes)
+        if is_masked(data):
+            raise InvalidInput("edges must not be masked: leave out what is hidden.")
+        edges = listed(data) if isinstance(data, (list, tuple)) else np.asarray(data)
+        if not edges.size:
+            edges = np.zeros((0, 2), dtype=np.int64)
         if edges.ndim != 2 or edges.shape[1] != 2:
-            raise InvalidInput(f"edges must be pairs of nodes, shape (e, 2), got {edges.shape}.")
+            told = f"{edges.ndim} axes" if edges.ndim != 2 else f"{edges.shape[1]} in each"
+            raise InvalidInput(f"edges must be pairs of nodes, shape (e, 2), got {told}.")
+        if edges.dtype.kind not in "iu" and not isinstance(data, (list, tuple)):
+            raise InvalidInput(
+                f"edges must hold integers, got {kept_as(edges.dtype)}: they are numbers of nodes, "
+                "converted as with astype(int)."
+            )
         return EdgeList(edges, self.nodes)
 
     @cached_property

@@ -131,7 +131,7 @@ class Covariance(SecondMoment):
         Replaced: 4 (n - 1) / n^2 sum h^2. With the row out, the rest has mean m within the bounds,
         and C changes by (n - 1) / n^2 (u u^T - v v^T), u and v the old and new row less m, both in
         one box of edges 2 h around 0: no entry changes by more than 4 h_i h_j. Added or removed at
-        a fixed divisor: (3 + 1/n) / n sum h^2.
+        a fixed divisor: (3 + 1/n) / n sum h^2, where the sums of the others are within n h.
         """
         n = self._declared_count("s2")
         square = float(np.square(self._half).sum())

@@ -6,13 +6,17 @@ nearest step of the grid (half a step up); what is no finite number is missing.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import Floats, is_masked
+from .._checks import Floats, is_masked, kept_as
 from ..errors import InvalidInput
 from ..privacy import People
 from ..strategies.exact import Integers, product
@@ -43,22 +47,45 @@ def numbers(data: Any, features: Features, people: People) -> Numbers:
 
 
 def array(data: Any, width: int | None = None) -> NDArray[Any]:
-    """Return rows as a matrix of numbers, told by its shape and type alone."""
+    """Return rows as a matrix of numbers, told by its shape and type alone.
+
+    What a list holds is told by its values alone: each that is no number is missing, and no list is
+    refused for one.
+    """
     if is_masked(data):
         raise InvalidInput("rows must not be masked: fill what is hidden with NaN.")
-    try:
-        X = np.asarray(data)
-    except ValueError:
-        raise InvalidInput("rows must be of equal length.") from None
+    X = listed(data) if isinstance(data, (list, tuple)) else np.asarray(data)
     if X.ndim != 2:
         raise InvalidInput(f"rows must be a matrix, a row for each person, got {X.ndim} axes.")
     if X.dtype.kind not in "biuf":
         raise InvalidInput(
-            f"rows must hold numbers, got {X.dtype}: hand text and mixed columns in as a frame."
+            f"rows must hold numbers, got {kept_as(X.dtype)}: hand text and mixed columns in as a "
+            "frame."
         )
     if width is not None and X.shape[1] != width:
         raise InvalidInput(f"rows have {X.shape[1]} columns, and {width} are declared.")
     return X
+
+
+def listed(rows: Sequence[Any]) -> NDArray[Any]:
+    """Return a list of rows as an array of numbers, NaN for what is none: told by lengths alone."""
+    each = [row if isinstance(row, (list, tuple, np.ndarray)) else None for row in rows]
+    lengths = {-1 if row is None else len(row) for row in each}
+    if len(lengths) > 1:
+        raise InvalidInput("rows must be of equal length.")
+    if lengths == {-1} or not each:
+        return np.zeros(len(each))  # refused by its one axis
+    numbers = [_number(value) for row in each if row is not None for value in row]
+    return np.array(numbers, dtype=np.float64).reshape(len(each), *lengths)
+
+
+def _number(value: Any) -> float:
+    """Return a value as a double, NaN where it is no number: whatever it is."""
+    try:
+        told = isinstance(value, (int, float, Fraction, Decimal, np.number, np.bool_))
+        return float(value) if told else math.nan
+    except Exception:  # past all doubles, or an object of somebody's own
+        return math.nan
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -151,10 +178,15 @@ def doubles(data: Any, width: int | None, names: tuple[str, ...] | None = None) 
 
 
 def length_of(data: Any) -> int | None:
-    """Return how many rows there are, where that is told without reading any; else None."""
-    if data is None or isinstance(data, str) or not hasattr(data, "__len__"):
-        return None
-    return len(data)
+    """Return how many rows there are, where that is told without reading any; else None.
+
+    Of what is in memory. A relation has a length too, and runs its query to tell it.
+    """
+    kept = ("numpy", "pandas", "polars", "pyarrow")
+    if isinstance(data, (list, tuple)):
+        return len(data)
+    known = type(data).__module__.split(".")[0] in kept and hasattr(data, "__len__")
+    return len(data) if known else None
 
 
 def columns_of(data: Any) -> tuple[str, ...] | None:

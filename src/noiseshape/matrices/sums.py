@@ -65,7 +65,7 @@ class OverRows(MatrixQuery):
             value = getattr(self, name)
             if value is not None:
                 whole(name, value)
-        if self.divides and self.count is None and self._public:
+        if self.divides and self.count is None and self.count_public:
             told = length_of(self.rows)
             if told is None:
                 raise InvalidInput(
@@ -75,7 +75,7 @@ class OverRows(MatrixQuery):
             object.__setattr__(self, "count", told)
 
     @property
-    def _public(self) -> bool:
+    def count_public(self) -> bool:
         """Whether neighbours share the number of rows."""
         return self.people.neighbours == "replace" and not self.rows_may_leave
 

@@ -7,11 +7,10 @@ of any two follow from one number for each set of attributes.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from ..design.marginals import expanded
 from ..design.products import products
 from ..design.solve import Watch
 from ..errors import InvalidInput, TooLarge
-from ..privacy import Budget, Cost, People, Profile
+from ..privacy import Cost, People, Profile
 from ..privacy.ledger import Charge
 from ..strategies import Residual
 from ..strategies.contrast import Contrast, Helmert, Written
@@ -34,12 +33,11 @@ from ..tables import Workload
 from ..tables.asks import Ask, Named, Products
 from ..tables.layout import MOST_CHARGED
 from .measurement import measure_tables
-from .planned import Planned, Stamp
+from .planned import Scaled, Stamp
 from .source import Source, is_source
 from .table import Table
 
 if TYPE_CHECKING:
-    from ..privacy.ledger import Ledger
     from .marginalsrelease import MarginalsRelease
     from .unionplan import UnionPlan
 
@@ -55,7 +53,7 @@ LISTED = 200_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MarginalsPlan(Planned):
+class MarginalsPlan(Scaled["MarginalsRelease"]):
     """Residuals of marginals, as they will be executed, with what they cost and what they give.
 
     Attributes
@@ -221,21 +219,8 @@ class MarginalsPlan(Planned):
         policies = self.asked.schema.policies()
         return (*said, *(f"  {name}: {policy}." for name, policy in policies.items()))
 
-    def within(self, budget: Budget) -> MarginalsPlan:
-        """Return the same shape scaled to spend the budget, and never more."""
-        if not isinstance(budget, Budget):
-            raise InvalidInput(
-                f"a budget must be a Budget, got {type(budget).__name__}: Budget(epsilon=1, "
-                "delta=1e-9), Budget(rho=0.1) or Budget(mu=0.5)."
-            )
-        factor = math.sqrt(float(self.cost.mu_squared / budget.mu_squared))
-        if not factor > 0:
-            raise InvalidInput("this plan costs nothing: no scale of it spends a budget.")
-        plan = replace(self, strategy=self.strategy.scaled(factor))
-        while not budget.allows(plan.cost):  # scales are rounded: a hair more noise
-            factor *= 1 + 2.0**-31
-            plan = replace(self, strategy=self.strategy.scaled(factor))
-        return plan
+    def _scaled(self, factor: float) -> MarginalsPlan:
+        return replace(self, strategy=self.strategy.scaled(factor))
 
     def slack(self) -> Floats:
         """Refuse: marginals cost a person the same in every cell, so that nothing more is free."""
@@ -254,38 +239,6 @@ class MarginalsPlan(Planned):
         raise InvalidInput(
             "this plan has no slack to answer more in: plan all queries together, as one workload."
         )
-
-    def release(
-        self,
-        data: Source | Any,
-        *,
-        ledger: Ledger | str | os.PathLike[str] | None = None,
-        out: str | os.PathLike[str] | None = None,
-        who: str = "",
-        what: str = "",
-        vintage: str | None = None,
-        unrecorded: bool = False,
-        resume: int | None = None,
-    ) -> MarginalsRelease:
-        """Debit the ledger, count and measure the marginals with exact noise, rebuild, publish.
-
-        See :func:`noiseshape.release.run.run` for the order of events and what each refusal
-        means.
-        """
-        from .run import run
-
-        made = run(
-            self,
-            data,
-            ledger=ledger,
-            out=out,
-            who=who,
-            what=what,
-            vintage=vintage,
-            unrecorded=unrecorded,
-            resume=resume,
-        )
-        return cast("MarginalsRelease", made)
 
     def source(self, data: Source | Any) -> Source:
         """Return the rows to be counted in each marginal that no other one holds."""

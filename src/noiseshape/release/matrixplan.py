@@ -13,7 +13,6 @@ the design believed.
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -35,12 +34,11 @@ from ..strategies import Dense, Diagonal, Kronecker, Strategy, rounded
 from ..strategies.exact import Integers
 from ..strategies.rounding import LOSS
 from .measurement import measure
-from .planned import Planned, Stamp
+from .planned import Scaled, Stamp
 from .source import Source, fitting, is_source
 from .table import Table
 
 if TYPE_CHECKING:
-    from ..privacy.ledger import Ledger
     from .matrixrelease import MatrixRelease
     from .rowsplan import RowsPlan
 
@@ -53,7 +51,7 @@ WRITTEN = 4096
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MatrixPlan(Planned):
+class MatrixPlan(Scaled["MatrixRelease"]):
     """A strategy for a matrix query, as it will be executed, with what it costs and gives.
 
     Attributes
@@ -213,20 +211,6 @@ class MatrixPlan(Planned):
             said.append(f"Every variance is at most {self.k:.6g} times its target.")
         return tuple(said)
 
-    def within(self, budget: Budget) -> MatrixPlan:
-        """Return the same shape scaled to spend the budget, and never more."""
-        if not isinstance(budget, Budget):
-            raise InvalidInput(
-                f"a budget must be a Budget, got {type(budget).__name__}: Budget(epsilon=1, "
-                "delta=1e-9), Budget(rho=0.1) or Budget(mu=0.5)."
-            )
-        factor = float(np.sqrt(float(self.cost.mu_squared / budget.mu_squared)))
-        plan = self._scaled(factor)
-        while not budget.allows(plan.cost):  # scales are rounded: a hair more noise
-            factor *= 1 + 2.0**-31
-            plan = self._scaled(factor)
-        return plan
-
     def meeting(self, target: Floats) -> MatrixPlan:
         """Return the same shape scaled so that every target is met, and the tightest just so."""
         made = replace(self, target=target)
@@ -238,8 +222,6 @@ class MatrixPlan(Planned):
         return plan
 
     def _scaled(self, factor: float, *, up: bool = True) -> MatrixPlan:
-        if not factor > 0:
-            raise InvalidInput("this plan costs nothing: no scale of it spends a budget.")
         return replace(self, strategy=self.strategy.scaled(factor, up=up))
 
     def capped(self, budget: Budget | None) -> MatrixPlan:
@@ -273,38 +255,6 @@ class MatrixPlan(Planned):
 
         width = self.query.size // max(1, getattr(self.query, "n", 1))
         return RowsPlan(self, n, rows or max(1, CHUNK // width), key)
-
-    def release(
-        self,
-        data: Source | Any = None,
-        *,
-        ledger: Ledger | str | os.PathLike[str] | None = None,
-        out: str | os.PathLike[str] | None = None,
-        who: str = "",
-        what: str = "",
-        vintage: str | None = None,
-        unrecorded: bool = False,
-        resume: int | None = None,
-    ) -> MatrixRelease:
-        """Debit the ledger, measure the data with exact noise, rebuild, and publish.
-
-        Without ``data``: the rows that the query was asked of. See
-        :func:`noiseshape.release.run.run` for the order of events and what each refusal means.
-        """
-        from .run import run
-
-        made = run(
-            self,
-            data,
-            ledger=ledger,
-            out=out,
-            who=who,
-            what=what,
-            vintage=vintage,
-            unrecorded=unrecorded,
-            resume=resume,
-        )
-        return cast("MatrixRelease", made)
 
     def source(self, data: Source | Any) -> Source:
         """Return the rows to be read; no row is."""

@@ -386,7 +386,8 @@ def planned(query: MatrixQuery, noise: Covariances, **described: Any) -> MatrixP
         ``shape`` and ``note`` of the plan.
 
     Formal Guarantees:
-      Every variance is that of the noise to a millionth; the cost is that of the integers.
+      Every variance is that of the noise to a millionth (in a product of directions to a few
+      ten-thousandths); the cost is that of the integers.
     """
     if noise.shape != _linear(query):
         raise InvalidInput(

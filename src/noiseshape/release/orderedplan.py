@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from ..archive import digest, pack, uncompressed, unpack
 from ..design.certificate import Certificate
 from ..design.ordered import Targets, ordered
 from ..errors import InvalidInput, TooLarge
-from ..privacy import Budget, Cost, People
+from ..privacy import Cost, People
 from ..privacy.ledger import Charge
 from ..strategies import Diagonal, Haar, Kronecker, Spans, Strategy, Toeplitz, Tree
 from ..strategies.exact import Integers
@@ -27,12 +26,11 @@ from ..tables.layout import MOST_CHARGED
 from ..tables.ordered import Ordered, Ranges
 from .marginalsplan import SELECTION
 from .measurement import measure
-from .planned import Planned, Stamp
+from .planned import Scaled, Stamp
 from .source import Source, fitting, is_source
 from .table import Table
 
 if TYPE_CHECKING:
-    from ..privacy.ledger import Ledger
     from .orderedrelease import OrderedRelease
 
 # Bytes of memory while a cell is measured, rebuilt and published: Python integers beyond 62 bits.
@@ -48,7 +46,7 @@ WORDS = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class OrderedPlan(Planned):
+class OrderedPlan(Scaled["OrderedRelease"]):
     """A structured strategy for one ordered column, with what it costs and what it gives.
 
     Attributes
@@ -242,22 +240,6 @@ class OrderedPlan(Planned):
         said += [f"  {rule}" for rule in self.asked.schema.words(self.people)]
         return tuple(said)
 
-    def within(self, budget: Budget) -> OrderedPlan:
-        """Return the same shape scaled to spend the budget, and never more."""
-        if not isinstance(budget, Budget):
-            raise InvalidInput(
-                f"a budget must be a Budget, got {type(budget).__name__}: Budget(epsilon=1, "
-                "delta=1e-9), Budget(rho=0.1) or Budget(mu=0.5)."
-            )
-        factor = math.sqrt(float(self.cost.mu_squared / budget.mu_squared))
-        if not factor > 0:
-            raise InvalidInput("this plan costs nothing: no scale of it spends a budget.")
-        plan = self._scaled(factor)
-        while not budget.allows(plan.cost):  # scales are rounded: a hair more noise
-            factor *= 1 + 2.0**-31
-            plan = self._scaled(factor)
-        return plan
-
     def _scaled(self, factor: float) -> OrderedPlan:
         return replace(self, factor=self.factor.scaled(factor))
 
@@ -272,38 +254,6 @@ class OrderedPlan(Planned):
         raise InvalidInput(
             "this plan has no slack to answer more in: plan all queries together, as one workload."
         )
-
-    def release(
-        self,
-        data: Source | Any,
-        *,
-        ledger: Ledger | str | os.PathLike[str] | None = None,
-        out: str | os.PathLike[str] | None = None,
-        who: str = "",
-        what: str = "",
-        vintage: str | None = None,
-        unrecorded: bool = False,
-        resume: int | None = None,
-    ) -> OrderedRelease:
-        """Debit the ledger, count and measure the column with exact noise, rebuild, publish.
-
-        See :func:`noiseshape.release.run.run` for the order of events and what each refusal
-        means.
-        """
-        from .run import run
-
-        made = run(
-            self,
-            data,
-            ledger=ledger,
-            out=out,
-            who=who,
-            what=what,
-            vintage=vintage,
-            unrecorded=unrecorded,
-            resume=resume,
-        )
-        return cast("OrderedRelease", made)
 
     def source(self, data: Source | Any) -> Source:
         """Return the rows to be counted in each cell of the column, or counts of them."""

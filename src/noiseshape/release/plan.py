@@ -6,11 +6,10 @@ is computed from the integers that will be executed.
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from scipy.linalg import lstsq
@@ -32,12 +31,11 @@ from ..tables import Queries, Workload
 from .marginalsplan import MarginalsPlan, by_marginals
 from .measurement import measure
 from .orderedplan import OrderedPlan, by_order
-from .planned import Planned, Stamp
+from .planned import Scaled, Stamp, is_budget
 from .source import Counts, Source, fitting, is_source
 from .table import Table
 
 if TYPE_CHECKING:
-    from ..privacy.ledger import Ledger
     from .release import Release
     from .unionplan import UnionPlan
 
@@ -52,7 +50,7 @@ SHAPES = ("total", "hierarchy", "identity", "sm2")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan(Planned):
+class Plan(Scaled["Release"]):
     """A strategy for queries, as it will be executed, with what it costs and what it gives.
 
     Attributes
@@ -163,22 +161,7 @@ class Plan(Planned):
         share = float(self.prices[chosen].sum() / self.prices.sum())
         return 1 - 1 / (1 + share * (times - 1))
 
-    def within(self, budget: Budget) -> Plan:
-        """Return the same shape scaled to spend the budget, and never more (FFU Problem 2).
-
-        ``k`` of the result says by which factor every variance target is then met or missed.
-        """
-        _is_budget(budget)
-        factor = np.sqrt(float(self.cost.mu_squared / budget.mu_squared))
-        plan = self._scaled(factor)
-        while not budget.allows(plan.cost):  # scales and weights are rounded: a hair more noise
-            factor *= 1 + 2.0**-33
-            plan = self._scaled(factor)
-        return plan
-
     def _scaled(self, factor: float) -> Plan:
-        if not factor > 0:
-            raise InvalidInput("this plan costs nothing: no scale of it spends a budget.")
         return replace(self, strategy=self.strategy.scaled(factor))
 
     def refine(self) -> Plan:
@@ -235,38 +218,6 @@ class Plan(Planned):
         chosen = options.pop("designs", QUICK)
         designs = [_compared(one, self.queries, W) if one in DESIGNS else one for one in chosen]
         return compare(W, variance, designs, **options)
-
-    def release(
-        self,
-        data: Source | Any,
-        *,
-        ledger: Ledger | str | os.PathLike[str] | None = None,
-        out: str | os.PathLike[str] | None = None,
-        who: str = "",
-        what: str = "",
-        vintage: str | None = None,
-        unrecorded: bool = False,
-        resume: int | None = None,
-    ) -> Release:
-        """Debit the ledger, measure the data with exact noise, rebuild, and publish.
-
-        See :func:`noiseshape.release.run.run` for the order of events and what each refusal
-        means.
-        """
-        from .run import run
-
-        made = run(
-            self,
-            data,
-            ledger=ledger,
-            out=out,
-            who=who,
-            what=what,
-            vintage=vintage,
-            unrecorded=unrecorded,
-            resume=resume,
-        )
-        return cast("Release", made)
 
     @property
     def people(self) -> People:
@@ -519,7 +470,7 @@ def plan(
     (1.7586, True)
     """
     if budget is not None:
-        _is_budget(budget)
+        is_budget(budget)
     if shape not in ("fit", *SHAPES):
         raise InvalidInput(f"shape must be one of fit, {', '.join(SHAPES)}; got {shape!r}.")
     if by not in ("auto", "cells", "marginals", "union", "ordered"):
@@ -579,14 +530,6 @@ def _is_queries(queries: object) -> Queries:
             "Workload(schema).total(stderr=...), or Queries(cells).ask(name, rows, stderr=...)."
         )
     return queries
-
-
-def _is_budget(budget: object) -> None:
-    if not isinstance(budget, Budget):
-        raise InvalidInput(
-            f"a budget must be a Budget, got {type(budget).__name__}: Budget(epsilon=1, "
-            "delta=1e-9), Budget(rho=0.1) or Budget(mu=0.5)."
-        )
 
 
 def _designed(

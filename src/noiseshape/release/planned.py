@@ -11,17 +11,18 @@ staging folder, one debit and one publication; they differ in what is said here.
 
 from __future__ import annotations
 
+import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
 from ..archive import kind_of, read_text, sealed, unsealed, write_whole
 from ..errors import InvalidInput
-from ..privacy import Cost, People
+from ..privacy import Budget, Cost, People
 from ..privacy.ledger import Charge
 from ..strategies.exact import Integers
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from .table import Table
 
 FORMAT = 1
+
+R = TypeVar("R", bound="Released")
 
 # The word in a file's seal, and the class that reads it: imported when such a file is met.
 PLANS: Mapping[str, str] = {
@@ -183,6 +186,70 @@ class Planned(ABC):
         """Read a plan of this kind; refuse a file that is altered, newer, or not such a plan."""
         text = read_text(path, "plan")
         return cls.from_json(unsealed(cls.kind, FORMAT, text, os.fspath(path)))
+
+
+class Scaled(Planned, Generic[R]):
+    """A plan that has a scale, and whose releases are ``R``: what people call on it."""
+
+    @abstractmethod
+    def _scaled(self, factor: float) -> Self:
+        """Return the same shape with every sigma multiplied, and rounded up."""
+
+    def within(self, budget: Budget) -> Self:
+        """Return the same shape scaled to spend the budget, and never more (FFU Problem 2).
+
+        ``k`` of the result says by which factor every variance target is then met or missed.
+        """
+        is_budget(budget)
+        factor = math.sqrt(float(self.cost.mu_squared / budget.mu_squared))
+        if not factor > 0:
+            raise InvalidInput("this plan costs nothing: no scale of it spends a budget.")
+        plan = self._scaled(factor)
+        while not budget.allows(plan.cost):  # scales and weights are rounded: a hair more noise
+            factor *= 1 + 2.0**-33
+            plan = self._scaled(factor)
+        return plan
+
+    def release(
+        self,
+        data: Source | Any = None,
+        *,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
+        out: str | os.PathLike[str] | None = None,
+        who: str = "",
+        what: str = "",
+        vintage: str | None = None,
+        unrecorded: bool = False,
+        resume: int | None = None,
+    ) -> R:
+        """Debit the ledger, measure the data with exact noise, rebuild, and publish.
+
+        Without ``data``: the rows that a matrix query was asked of. See
+        :func:`noiseshape.release.run.run` for the order of events and what each refusal means.
+        """
+        from .run import run
+
+        made = run(
+            self,
+            data,
+            ledger=ledger,
+            out=out,
+            who=who,
+            what=what,
+            vintage=vintage,
+            unrecorded=unrecorded,
+            resume=resume,
+        )
+        return cast("R", made)
+
+
+def is_budget(budget: object) -> None:
+    """Refuse what is no budget."""
+    if not isinstance(budget, Budget):
+        raise InvalidInput(
+            f"a budget must be a Budget, got {type(budget).__name__}: Budget(epsilon=1, "
+            "delta=1e-9), Budget(rho=0.1) or Budget(mu=0.5)."
+        )
 
 
 class InChunks(Planned):

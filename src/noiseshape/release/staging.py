@@ -184,7 +184,7 @@ class Staging:
                     f"{self.number} was begun with, and some rows would be measured twice: put "
                     "them back, or pay for a new release."
                 )
-        elif known:
+        else:
             try:
                 write_whole(file, sealed("files", FORMAT, {"files": known}), mode=0o600)
             except OSError as error:

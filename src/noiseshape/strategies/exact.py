@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import is_masked
+from .._checks import is_masked, kept_as
 from ..errors import InvalidInput
 
 # int64 where everything fits, Python integers (dtype object) where it may not.
@@ -37,7 +37,7 @@ def integers(name: str, values: ArrayLike) -> Integers:
     if array.dtype == object and all(map(_is_integer, array.flat)):
         return _narrow(np.array([int(v) for v in array.flat], dtype=object).reshape(array.shape))
     raise InvalidInput(
-        f"{name} must hold integers, got {np.asarray(values).dtype}: if they are whole, "
+        f"{name} must hold integers, got {kept_as(np.asarray(values).dtype)}: if they are whole, "
         "convert them, as with astype(int); real data is rounded to a declared grid first."
     )
 
