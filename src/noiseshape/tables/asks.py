@@ -209,8 +209,7 @@ class Products:
             if members != (inside := sorted(members)):
                 order = [inside.index(at) for at in members]
                 told.sort(key=lambda place: place[0])
-            matrices = tuple([matrix for _, matrix in told])
-            return Ask(tuple(inside), matrices), tuple(order), 0
+            return Ask(tuple(inside), tuple([matrix for _, matrix in told])), tuple(order), 0
         factors = _conjunction(question.condition) if question.weights is None else None
         if factors is None:
             return self._weighted(question)
