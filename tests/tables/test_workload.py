@@ -187,3 +187,23 @@ def test_too_large_says_what_it_needs_and_what_to_do():
         Workload(wide).marginal(*wide.columns, stderr=1)
     with pytest.raises(TooLarge, match=r"GB to plan, and .* GB are free: ask for fewer answers"):
         Workload(wide).marginal("c0", "c1", stderr=1).compiled()
+
+
+@pytest.mark.parametrize("target", [{"stderr": 3}, {"margin": 7}, {"cv": 0.1, "reference": 50}])
+def test_all_marginals_are_the_marginals_one_by_one(target):
+    """Their shared target too; and one that is asked already is refused, whatever its size."""
+    columns = ("age", "sex", "score")
+    work, plain = Workload(SCHEMA).all_marginals(2, columns=columns, **target), Workload(SCHEMA)
+    for chosen in [*((c,) for c in columns), *itertools.combinations(columns, 2)]:
+        plain.marginal(*chosen, **target)
+    assert work.listing() == plain.listing()
+    assert work.names == plain.names
+    one, other = work.products(), plain.products()
+    for a, b in zip(one.named, other.named, strict=True):
+        assert (a.ask.members, a.order, a.variance.tolist()) == (
+            b.ask.members,
+            b.order,
+            b.variance.tolist(),
+        )
+    with pytest.raises(InvalidInput, match="asked already"):
+        work.all_marginals(2, columns=columns, least=2, **target)

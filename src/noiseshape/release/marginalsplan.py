@@ -553,10 +553,12 @@ def _least(named: Named) -> float:
 
 def _twice(asked: Products) -> tuple[str, ...]:
     """Return a sentence for each marginal that is asked again to another accuracy."""
+    first: dict[tuple[int, ...], Named] = {}
     known: dict[tuple[int, ...], set[float]] = {}
     for named in asked.named:
-        if named.ask.plain:
-            known.setdefault(named.ask.members, set()).add(_least(named))
+        if named.ask.plain and (before := first.setdefault(named.ask.members, named)) is not named:
+            targets = known.setdefault(named.ask.members, {_least(before)})
+            targets.add(_least(named))
     return tuple(
         f"The marginal of {', '.join(asked.axes[i].column for i in members) or 'nothing (total)'} "
         f"is asked with different targets: the tightest, a standard error of "

@@ -37,7 +37,7 @@ def integers(name: str, values: ArrayLike) -> Integers:
     if array.dtype == object and all(map(_is_integer, array.flat)):
         return _narrow(np.array([int(v) for v in array.flat], dtype=object).reshape(array.shape))
     raise InvalidInput(
-        f"{name} must hold integers, got {kept_as(array.dtype)}: if they are whole, "
+        f"{name} must hold integers, got {kept_as(np.asarray(values).dtype)}: if they are whole, "
         "convert them, as with astype(int); real data is rounded to a declared grid first."
     )
 

@@ -21,7 +21,7 @@ from .._checks import Floats, frozen
 from ..errors import InvalidInput, NotConverged, TooLarge
 from ..privacy import Cost, People, Profile
 from ..sampling import rounded_variance
-from .exact import Integers, difference, integers, nearest, shifted
+from .exact import Integers, difference, integers, magnitude, nearest, shifted
 
 if TYPE_CHECKING:
     from ..privacy.people import Neighbours
@@ -188,14 +188,21 @@ class Strategy(ABC):
         error = np.sqrt(self.variance)
         X: Integers = np.zeros(self.shape[1], dtype=np.int64)
         bits = self._resolution
-        target = shifted(y, bits)
         asked = self._asked_bits + bits
+        answers = np.zeros(self.queries)
+        if magnitude(y).bit_length() + bits >= 63:
+            # Whole numbers first: what they leave of y fits 64 bits with its fraction, where y
+            # itself would be millions of Python's integers.
+            whole = nearest(self._approximate_to(doubles(y, 0)), 0)
+            y = difference(y, self.apply(whole))
+            answers = doubles(self._ask_to(whole), self._asked_bits)
+        target = shifted(y, bits)
         for _ in range(12):
             residual = doubles(difference(target, self.apply(X)), bits)
             step = nearest(self._approximate_to(residual), bits)
             X = difference(X, -step)
             if np.all(np.abs(doubles(self._ask_to(step), asked)) <= RESIDUAL / 4 * error):
-                return doubles(self._ask_to(X), asked)
+                return answers + doubles(self._ask_to(X), asked)
         raise NotConverged(
             "the answers cannot be rebuilt to a millionth of their standard errors: the strategy "
             "is too ill-conditioned; relax the tightest targets."

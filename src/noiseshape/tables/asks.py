@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import Floats, frozen
+from .._memory import kept
 from ..archive import pack, unpack
 from ..errors import InvalidInput, TooLarge
 from ..privacy import People
@@ -50,7 +51,7 @@ class Ask:
     @property
     def plain(self) -> bool:
         """Whether every cell of the marginal is asked for, and nothing else."""
-        return self.weights is None and all(W is None for W in self.factors)
+        return self.weights is None and not [W for W in self.factors if W is not None]
 
     def shape(self, sizes: Sequence[int]) -> tuple[int, ...]:
         """Return how many answers there are, along each axis."""
@@ -153,13 +154,14 @@ class Products:
         axes = tuple(Atoms(n, partition(told[n])) for n in schema.columns if n in told)
         made = Products(schema, people, table, axes, ())
         named = []
-        for name, question, variance in asked:
-            ask, order, numbered = made.ask(question)
-            if _asks_nothing(ask):
-                raise InvalidInput(
-                    f"{name!r} asks nothing: by its condition it is 0 whoever is counted."
-                )
-            named.append(Named(name, ask, order, question.families, numbered, variance))
+        with kept():
+            for name, question, variance in asked:
+                ask, order, numbered = made.ask(question)
+                if not ask.plain and _asks_nothing(ask):
+                    raise InvalidInput(
+                        f"{name!r} asks nothing: by its condition it is 0 whoever is counted."
+                    )
+                named.append(Named(name, ask, order, question.families, numbered, variance))
         return replace(made, named=tuple(named))
 
     @cached_property
@@ -202,9 +204,12 @@ class Products:
             )
         if question.condition is None and question.weights is None:
             told = [self._place(family) for family in question.families]
-            inside = dict(sorted(told, key=lambda place: place[0]))
-            order = tuple(list(inside).index(at) for at, _ in told)
-            return Ask(tuple(inside), tuple(inside.values())), order, 0
+            members = [at for at, _ in told]
+            order: Sequence[int] = range(len(told))
+            if members != (inside := sorted(members)):
+                order = [inside.index(at) for at in members]
+                told.sort(key=lambda place: place[0])
+            return Ask(tuple(inside), tuple([matrix for _, matrix in told])), tuple(order), 0
         factors = _conjunction(question.condition) if question.weights is None else None
         if factors is None:
             return self._weighted(question)

@@ -98,7 +98,7 @@ class Question:
     def rows(self) -> int:
         """How many answers there are."""
         each = 1 if self.weights is None else len(self.weights)
-        return each * math.prod(len(f.labels) for f in self.families)
+        return each * math.prod([len(f.labels) for f in self.families])
 
     def parts(self) -> list[tuple[str, ...]]:
         """Return the labels of each row, one for each axis, then its number in ``weights``."""
@@ -512,7 +512,12 @@ class Layout:
 def told_by(schema: Schema, questions: Sequence[Question]) -> dict[str, list[Steps]]:
     """Return what questions tell apart, by column: each function of its cells once."""
     told: dict[str, dict[int, Steps]] = {}
+    seen: set[int] = set()  # families are one object, however many questions share them
     for question in questions:
+        plain = question.condition is None and question.weights is None
+        if plain and question.summed is None and seen.issuperset(map(id, question.families)):
+            continue
+        seen.update(map(id, question.families))
         for column, steps in question.functions():
             told.setdefault(column, {})[id(steps)] = steps
         for column in question.over:

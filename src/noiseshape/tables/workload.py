@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._checks import floats, whole
+from .._memory import kept
 from ..errors import InvalidInput, TooLarge
 from ..privacy import People
 from .asks import Products
@@ -109,9 +110,22 @@ class Workload:
                 f"marginals of {least} to {most} of {len(names)} columns: say 1 <= least <= most "
                 f"<= {len(names)}."
             )
-        for size in range(least, most + 1):
-            for chosen in combinations(names, size):
-                self.marginal(*chosen, **dict(target))
+        # One number is one target for every marginal of as many answers: there may be many.
+        alike = "cv" not in target and all(np.ndim(value) == 0 for value in target.values())
+        known: dict[int, np.ndarray[Any, Any]] = {}
+        with kept():
+            for chosen in chain.from_iterable(
+                combinations(names, size) for size in range(least, most + 1)
+            ):
+                name, question = " x ".join(chosen), self._question(chosen)
+                rows = question.rows
+                if rows in known:
+                    self._is_new(name)
+                    self._keep(name, question, known[rows])
+                else:
+                    self._ask(name, question, dict(target))
+                    if alike:
+                        known[rows] = self._asked[name][1]
         return self
 
     def prefixes(
@@ -453,8 +467,8 @@ class Workload:
     def _question(self, by: Sequence[str], *further: Family) -> Question:
         families = [self._by(name) for name in by] + list(further)
         columns = [family.column for family in families]
-        twice = [f.name for f in families if columns.count(f.column) > 1]
-        if twice:
+        if len(set(columns)) < len(columns):
+            twice = [f.name for f in families if columns.count(f.column) > 1]
             raise InvalidInput(
                 f"{twice[0]} and {twice[1]} tell the same column: ask by one of them."
             )
@@ -525,9 +539,12 @@ class Workload:
         ):
             kinds["stderr"] = from_cv(name, kinds["cv"], reference, question.axes, question.parts())
             kinds["cv"] = None
-        self._asked[name] = question, variances(name, question.rows, **kinds)
-        self._order.append(name)
+        self._keep(name, question, variances(name, question.rows, **kinds))
         return self
+
+    def _keep(self, name: str, question: Question, variance: np.ndarray[Any, Any]) -> None:
+        self._asked[name] = question, variance
+        self._order.append(name)
 
     def _is_new(self, name: str) -> None:
         if not isinstance(name, str) or not name.strip():
