@@ -274,6 +274,63 @@ def test_a_budget_can_be_spent_whole(survey):
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("schema: {day: {integers: [0, 99999]}}\nqueries: [{prefixes: day, stderr: 9}]",
+         "100,000 answers over 100,001 cells"),
+        ("schema: {a: {integers: [0, 299]}, b: {integers: [0, 299]}, c: {integers: [0, 299]}}\n"
+         "queries: [{all_marginals: 1, stderr: 9}]", "903 answers over 27,270,901 cells"),
+    ],
+)  # fmt: skip
+def test_what_is_never_written_out_is_checked_as_it_is_planned(run, text, said):
+    Path("s.yaml").write_text(text)
+    assert f"s.yaml holds together: {said}." in run("check", "s.yaml").stdout
+    answers = json.loads(run("check", "s.yaml", "--json").stdout)["answers"]
+    assert f"{answers:,} answers; privacy for" in run("plan", "s.yaml").stdout
+
+
+def test_control_c_after_the_debit_says_that_it_stands(survey, monkeypatch):
+    def stop(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ns.Plan, "measured", stop)
+    told = survey("release", "spec.yaml", "--data", "people.csv", "--ledger", "b.db", "--out", "o")
+    assert (told.exit_code, told.stdout) == (130, "")
+    assert "A debit that was made stands" in told.stderr
+    assert "--resume 1" in survey("ledger", "history", "b.db").stdout
+
+
+def test_a_stopped_run_is_continued_and_not_paid_for_twice(survey, monkeypatch):
+    words = ("release", "spec.yaml", "--data", "people.csv", "--ledger", "b.db")
+    with monkeypatch.context() as broken:
+        broken.setattr(ns.Plan, "measured", lambda *args: 1 / 0)
+        stopped = survey(*words, "--out", "o")
+    assert stopped.exit_code == 1
+    assert "Ledger entry 1 stands: --resume 1 continues it" in stopped.stderr
+    assert "run of entry 1 was stopped" in survey("ledger", "history", "b.db").stdout
+    again = survey(*words, "--out", "o")
+    assert (again.exit_code, again.stdout) == (2, "")
+    assert "entry 1 paid for this very plan" in again.stderr
+    assert len(ns.Ledger.open("b.db").history()) == 1
+    assert survey(*words, "--out", "o", "--anew").exit_code == 0
+    assert survey(*words, "--out", "o2", "--resume", "1").exit_code == 0
+    told = survey("ledger", "history", "b.db").stdout
+    assert "stopped" not in told
+    assert len(ns.Ledger.open("b.db").history()) == 2
+
+
+def test_an_older_copy_is_found_without_naming_releases(run, book):
+    import shutil
+
+    shutil.copy("b.db", "older.db")
+    released()
+    shutil.copy("older.db", "b.db")
+    found = run("ledger", "verify", "b.db")
+    assert found.exit_code == 2
+    assert "1 of 1 runs that b.db has no entry for" in found.stderr
+
+
 def test_columns_and_no_rows_are_released_like_any_other(survey):
     rows("none.csv", 0)
     told = survey("release", "spec.yaml", "--data", "none.csv", "--out", "o", "--ledger", "b.db")
@@ -302,6 +359,7 @@ def test_init_begins_a_spec_that_must_be_filled_in(run):
     begun = Path("spec.yaml").read_text()
     assert "NEVER FROM THE" in begun
     assert "age: {categories: FILL_IN}   # holds text" in begun  # CSV is text: nothing is sniffed
+    assert "A CSV file declares no types" in begun
     refused = run("plan", "spec.yaml")
     assert (refused.exit_code, refused.stdout) == (2, "")
     filled = begun
@@ -380,9 +438,9 @@ BAD_SPECS = [
     ("\x00", "is not YAML"),
     # too large for memory
     (typed(age="{integers: [0, 99999999]}") + "  - {all_ranges: age, stderr: 1}",
-     "5,000,000,050,000,000 ranges"),
+     "makes 100,000,001 cells, and at most 67,108,864"),
     (typed(age="{integers: [0, 99999999]}") + "  - {prefixes: age, stderr: 1}",
-     "GB to plan, and"),
+     "makes 100,000,001 cells, and at most 67,108,864"),
     (typed(age="{integers: [0, 299]}", sex="{integers: [0, 299]}\n  b: {integers: [0, 299]}")
      + "  - {marginal: [age, sex, b], stderr: 1}", "would need 14.0 GB for their labels alone"),
 ]  # fmt: skip

@@ -95,6 +95,34 @@ def test_every_word_of_a_spec_is_the_one_of_python(folder):
     assert (asked.prioritise, asked.shape, asked.vintage) == ("privacy", "identity", "survey 2026")
 
 
+def test_all_marginals_are_those_of_python(folder):
+    text = SPEC.split("queries:")[0] + "queries:\n  - {all_marginals: 2, "
+    asked = specs.parsed(text + "over: [sex, age, place], least: 2, stderr: 9}")
+    two = ns.Workload(in_python().schema, ns.People("id", 3, "replace"), table="persons")
+    two.all_marginals(2, columns=["sex", "age", "place"], least=2, stderr=9)
+    one, two = asked.workload(folder).compiled(), two.compiled()
+    assert [q.name for q in one.queries] == ["sex x age", "sex x place", "age x place"]
+    assert (one.names, one.labels) == (two.names, two.labels)
+    assert one.variance == pytest.approx(two.variance)
+    every = specs.parsed(text.replace(": 2", ": 1") + "stderr: 9}").workload(folder).compiled()
+    assert [q.name for q in every.queries] == list(in_python().schema.columns)
+    for said, sentence in (("by: sex, stderr: 9}", "leave name and by out"),
+                           ("name: x, stderr: 9}", "leave name and by out")):  # fmt: skip
+        with pytest.raises(InvalidInput, match=sentence):
+            specs.parsed(text + said)
+    with pytest.raises(InvalidInput, match="least goes with all_marginals"):
+        specs.parsed(SPEC.replace("{marginal: sex,", "{marginal: sex, least: 2,"))
+    with pytest.raises(InvalidInput, match=r"queries, 1: .* least <= most"):
+        specs.parsed(text.replace("2, ", "9, ") + "stderr: 9}").workload(folder)
+
+
+def test_a_folder_and_what_was_not_filled_in_are_said_to_be_so(tmp_path):
+    with pytest.raises(InvalidInput, match="is a folder: name the spec"):
+        specs.read(tmp_path)
+    with pytest.raises(InvalidInput, match="schema, a, categories: FILL_IN stands there still"):
+        specs.parsed("schema: {a: {categories: FILL_IN}}\nqueries: [{total: true, stderr: 1}]")
+
+
 def test_the_schema_for_editors_accepts_what_is_accepted(folder):
     described = specs.json_schema()
     jsonschema.Draft202012Validator.check_schema(described)
@@ -180,7 +208,7 @@ def test_specs_that_cannot_be_read(tmp_path):
     (tmp_path / "s.yaml").write_bytes(b"\xff")
     with pytest.raises(InvalidInput, match="must be UTF-8"):
         specs.read(tmp_path / "s.yaml")
-    with pytest.raises(InvalidInput, match="cannot be read"):
+    with pytest.raises(InvalidInput, match="is a folder"):
         specs.read(tmp_path)
 
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -35,9 +37,10 @@ from .release import Planned, Released, RowsPlan
 from .release import load as loaded
 from .release import plan as designed
 from .release.publication import published, writable
-from .release.run import run
+from .release.run import newest, paid_for, run, unfinished
 from .release.table import Table
 from .report import of_parts
+from .tables import Workload
 from .tables.check import WARNING
 from .tables.check import check as looked_at
 from .tables.opening import opened
@@ -56,6 +59,9 @@ app.add_typer(ledger, name="ledger")
 # Answers that are made into a table to be printed, whose middle is then left out.
 PRINTED = 1_000_000
 
+# Weights, answers times cells, that are written out to check a spec.
+WRITTEN = 1 << 24
+
 File = Annotated[Path, typer.Argument(help="The ledger's file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Delta = Annotated[float, typer.Option(help="The delta at which epsilons are shown.")]
@@ -69,11 +75,19 @@ def _plainly() -> Iterator[None]:
         yield
         return
     except ReleaseFailed as error:
-        typer.echo(f"noiseshape: {error}", err=True)
+        said = re.sub(r"\bresume=(\d+)", r"--resume \1", str(error))  # in the words of this door
+        typer.echo(f"noiseshape: {said}", err=True)
         code = 1
     except NoiseshapeError as error:
         typer.echo(f"noiseshape: {error}", err=True)
         code = 3 if isinstance(error, BudgetExceeded) else 2
+    except KeyboardInterrupt:
+        typer.echo(
+            "noiseshape: stopped. A debit that was made stands: noiseshape ledger history names "
+            "the runs that --resume continues.",
+            err=True,
+        )
+        code = 130  # as shells say it
     except (typer.Exit, typer.Abort, BrokenPipeError):  # whoever reads may have read enough
         raise
     except Exception as error:
@@ -193,6 +207,9 @@ def release(
     resume: Annotated[
         int | None, typer.Option(help="Ledger entry of an interrupted run to continue.")
     ] = None,
+    anew: Annotated[
+        bool, typer.Option("--anew", help="Pay again, though a run that was paid could continue.")
+    ] = False,
     engine: Annotated[str, typer.Option(help="What counts the rows: duckdb or spark.")] = "duckdb",
     master: Annotated[
         str | None, typer.Option(help="Where Spark runs, such as local[2]; all cores by default.")
@@ -246,6 +263,8 @@ def release(
             return
         writable(out)
         made = _planned(spec)
+        if ledger is not None and resume is None and not anew:
+            _not_paid_already(Ledger.open(ledger), made)
         with progress("Counting rows and adding noise") as watch:
             given = run(
                 made,
@@ -290,12 +309,11 @@ def check(
         work = asked.workload(spec.parent)
         if data is None:
             with progress("Compiling the queries"):
-                queries = work.compiled()
+                answers, cells, told = _compiled(work, asked.shape)
             if as_json:
-                facts = {"answers": len(queries.names), "cells": len(queries.cells)}
-                typer.echo(json.dumps(facts))
+                typer.echo(json.dumps({"answers": answers, "cells": cells}))
                 return
-            typer.echo(f"{spec} holds together: {queries}.")
+            typer.echo(f"{spec} holds together: {told}.")
             for line in work.schema.words(work.people):
                 typer.echo(f"  {line}")
             return
@@ -309,6 +327,25 @@ def check(
         for column in columns:
             counts = [f"{k} {v:,}" for k, v in column.items() if k != "column"]
             typer.echo(f"  {column['column']}: {', '.join(counts)}.")
+
+
+def _compiled(work: Workload, shape: str) -> tuple[int, int, str]:
+    """Return how many answers and cells a workload has, checked as its plan would be.
+
+    What is planned by marginals, or in the order of a column, is never written out over all cells.
+    """
+    if work.unwritten:
+        ordered = work.ordered()
+        answers, cells = ordered.groups * len(ordered.low), ordered.cells
+        return answers, cells, f"{answers:,} answers over {cells:,} cells"
+    if shape in ("fit", "total") and all(question.summed is None for question in work.asks):
+        asked = work.products()
+        cells = math.prod(asked.sizes)
+        answers = sum(len(named.variance) for named in asked.named)
+        if cells * answers > WRITTEN:
+            return answers, cells, f"{answers:,} answers over {cells:,} cells"
+    queries = work.compiled()
+    return len(queries.names), len(queries.cells), f"{queries}"
 
 
 @app.command()
@@ -534,6 +571,17 @@ def _pays(book: Ledger, people: People, vintage: str | None) -> None:
         )
 
 
+def _not_paid_already(book: Ledger, made: Planned) -> None:
+    """Refuse to pay twice where a run that was paid for was stopped, and can be continued."""
+    for entry in unfinished(book):
+        if paid_for(entry.charge, made.charge(entry.charge.who, entry.charge.what)):
+            raise InvalidInput(
+                f"ledger entry {entry.number} paid for this very plan, and its run was stopped: "
+                f"--resume {entry.number} continues it on the same data, without a new debit; "
+                "--anew pays again. Nothing was spent."
+            )
+
+
 def _plan_lines(made: Planned, delta: float) -> Iterator[str]:
     people, cost = made.people, made.cost
     person = "one row" if people.unit == "rows" else f"up to {people.max_rows} rows of one person"
@@ -645,7 +693,8 @@ def history(file: File, as_json: AsJson = False) -> None:
     """
     with _plainly():
         with progress("Reading the ledger"):
-            entries = Ledger.open(file).history()
+            book = Ledger.open(file)
+            entries = book.history()
         rows: list[dict[str, Any]] = [
             {
                 "entry": e.number,
@@ -668,6 +717,11 @@ def history(file: File, as_json: AsJson = False) -> None:
             columns: dict[str, Any] = {name: [row[name] for row in rows] for name in shown}
             columns["hash"] = [row["hash"][:12] for row in rows]
             _show(Table(columns))
+            for entry in unfinished(book):
+                typer.echo(
+                    f"The run of entry {entry.number} was stopped before anything was published: "
+                    f"noiseshape release with --resume {entry.number} continues it."
+                )
 
 
 @ledger.command()
@@ -686,6 +740,7 @@ def verify(
     """
     with _plainly():
         book = Ledger.open(file)
+        newest(book)
         measured: dict[int, tuple[Path, str]] = {}
         for folder in release or []:
             with progress(f"Reading {folder}"):

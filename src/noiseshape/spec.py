@@ -134,6 +134,10 @@ class QuerySpec(_Part):
     name: str | None = None
     total: Literal[True] | None = None
     marginal: str | list[str] | None = None
+    all_marginals: int | None = Field(
+        None, description="Every marginal of at most so many columns together."
+    )
+    least: int = Field(1, description="The fewest columns of all_marginals.")
     prefixes: str | None = None
     ranges: dict[str, list[Annotated[list[int | float | str], Len(2, 2)]]] | None = None
     all_ranges: str | None = None
@@ -141,7 +145,9 @@ class QuerySpec(_Part):
     where: str | None = Field(None, description="A condition; with sum, of the rows summed.")
     sum: str | None = None
     rows: list[list[Number]] | None = None
-    over: list[str] | None = Field(None, description="The columns of rows.")
+    over: list[str] | None = Field(
+        None, description="The columns of rows, or those that all_marginals are of."
+    )
     by: str | list[str] = []
     variance: Target | None = None
     stderr: Target | None = None
@@ -151,11 +157,18 @@ class QuerySpec(_Part):
 
     @model_validator(mode="after")
     def _one(self) -> Self:
-        kinds = ["total", "marginal", "prefixes", "ranges", "all_ranges", "sum", "rows"]
+        kinds = ["total", "marginal", "all_marginals", "prefixes", "ranges", "all_ranges"]
+        kinds += ["sum", "rows"]
         if self.sum is None:
             kinds.append("where")
         _exactly_one("a query", {k: getattr(self, k) for k in kinds})
-        _only_with(self, "over", "rows")
+        _only_with(self, "least", "all_marginals")
+        if self.all_marginals is None:
+            _only_with(self, "over", "rows")
+        elif self.name is not None or self.by:
+            raise ValueError(
+                "all_marginals are each called by their columns: leave name and by out"
+            )
         _only_with(self, "lengths", "all_ranges")
         if self.ranges is not None and len(self.ranges) != 1:
             raise ValueError("ranges are of one column")
@@ -170,6 +183,9 @@ class QuerySpec(_Part):
             asked["reference"] = folder / self.reference.file if is_file else self.reference  # type: ignore[union-attr]
         if self.name is not None:
             asked["name"] = self.name
+        if self.all_marginals is not None:
+            work.all_marginals(self.all_marginals, columns=self.over, least=self.least, **asked)
+            return
         asked["by"] = self.by
         if self.rows is not None:
             work.rows(self.rows, over=self.over, **asked)
@@ -356,6 +372,8 @@ def read(path: str | os.PathLike[str]) -> Spec:
         text = Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:
         raise InvalidInput(f"there is no spec at {name}: noiseshape init makes one.") from None
+    except IsADirectoryError:
+        raise InvalidInput(f"{name} is a folder: name the spec, a YAML file.") from None
     except (OSError, UnicodeDecodeError):
         raise InvalidInput(f"the spec {name} cannot be read: it must be UTF-8 text.") from None
     return parsed(text, name)
@@ -397,6 +415,8 @@ def begun(data: str, kinds: Mapping[str, str | None]) -> str:
             continue
         holds, domain = _DOMAINS[kind]
         lines.append(f"  {_quoted(name)}: {domain}   # holds {holds}")
+    if kinds and not set(kinds.values()) - {"text", None}:
+        lines.insert(1, _UNTYPED)
     return "\n".join(lines) + _TAIL
 
 
@@ -424,6 +444,7 @@ _TAIL = """
 queries:                     # each with one target: variance, stderr, margin (95 %) or cv
   - {name: everybody, total: true, stderr: FILL_IN}
 # - {name: pyramid, marginal: [SEX, AGE], stderr: 20}
+# - {all_marginals: 2, stderr: 40}       # every column and every pair
 # - {name: up to age, prefixes: AGE, by: [SEX], stderr: 15}
 # - {name: bands, ranges: {AGE: [[0, 17], [18, 64], [65, 99]]}, margin: 10}
 # - {name: long hours, where: "AGE >= 18 and HOURS > 40", by: SEX, variance: 25}
@@ -431,6 +452,7 @@ queries:                     # each with one target: variance, stderr, margin (9
 # budget: {epsilon: 2.0, delta: 1e-9}    # a ceiling: what the targets need is spent, and no more
 # prioritise: accuracy                   # or privacy: scale all targets to spend the budget
 """
+_UNTYPED = "  # A CSV file declares no types: write integers, bins or dates where they are meant."
 _DOMAINS = {
     "integer": ("whole numbers", "{integers: [FILL, IN]}"),
     "real": ("numbers", "{bins: FILL_IN}"),
@@ -532,6 +554,8 @@ def _sentence(error: ValidationError, content: Any) -> str:
         return f"the key {where!r} is missing."
     problem = _MEANS.get(first["type"], first["msg"]).removeprefix("Value error, ").rstrip(".")
     problem = problem.replace("Input should be", "must be").replace(" after validation", "")
+    if isinstance(first["input"], str) and first["input"] in ("FILL_IN", "FILL", "IN"):
+        return f"{where}: FILL_IN stands there still: write what is true, from public knowledge."
     problem = re.sub("^(List|Dictionary) should have", "must have", problem)
     got = "" if isinstance(first["input"], (dict, list)) else f", got {first['input']!r}"
     if first["type"] == "value_error":

@@ -86,11 +86,24 @@ def test_a_relation_is_not_run_to_be_asked_about():
     ):
         with pytest.raises(InvalidInput, match="=\\.\\.\\."):
             ask(relation, bounds=(0, 1))
-    query = ns.identity(relation, bounds=(0, 1), n=2)
-    query.source(relation)
+    query = ns.mean(relation, bounds=(0, 1), expected=2)
     with pytest.raises(ns.errors.ReleaseFailed) as said:
         ns.isotropic(query).release(unrecorded=True)
     assert "secret" not in str(said.value)
+
+
+def test_rows_without_an_order_are_no_rows_of_an_answer():
+    """Sorted by their values, rows all move when one is replaced."""
+    relation = duckdb.sql("SELECT * FROM (VALUES (0.5), (0.25)) AS given (a) ORDER BY a")
+    spread = type("DataFrame", (), {"__module__": "pyspark.sql.dataframe", "columns": ["a"]})()
+    for query in (
+        ns.identity(bounds=(0, 1), columns=["a"], n=2),
+        ns.features(clip=1.0, m=1, n=2),
+        ns.gram(clip=1.0, n=2),
+    ):
+        for rows in (relation, spread):
+            with pytest.raises(InvalidInput, match="no order that stays"):
+                query.source(rows)
 
 
 def test_a_column_that_may_lack_values_is_taken_whether_it_does_or_not():

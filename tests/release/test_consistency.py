@@ -136,6 +136,7 @@ def test_answers_are_labelled_and_additive_and_know_what_changed():
     assert found.cells[1] == 0
     assert found.changed.tolist() == (np.abs(found.answers - found.unbiased) > 1e-6).tolist()
     assert found.changed.any()
+    assert repr(found).startswith(f"Consistent(4 answers, {found.changed.sum()} changed, moved ")
     with pytest.raises(AttributeError):
         found.cells = None
 

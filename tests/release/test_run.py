@@ -14,8 +14,9 @@ import noiseshape as ns
 import noiseshape.release.measurement as door
 from noiseshape import Budget, BudgetExceeded, InvalidInput, Ledger, People, Queries, ReleaseFailed
 from noiseshape.archive import sealed
-from noiseshape.errors import LedgerLocked, LedgerMissing, NotConverged
+from noiseshape.errors import LedgerAltered, LedgerLocked, LedgerMissing, NotConverged
 from noiseshape.privacy import ledger as ledger_module
+from noiseshape.release.run import runs_of, unfinished
 from noiseshape.release.staging import Staging
 
 
@@ -193,6 +194,42 @@ def test_a_source_that_breaks_its_word_fails_at_a_step(plan, ledger, values):
     source.read = lambda: values
     with pytest.raises(ReleaseFailed, match="at the step 'measure'"):
         plan.release(source, ledger=ledger)
+
+
+@pytest.mark.parametrize("way", ["older copy", "made anew"])
+def test_a_ledger_that_lacks_a_run_beside_it_is_refused(plan, ledger, tmp_path, way):
+    """What it forgets would be spent again: the folder of runs remembers."""
+    plan.release([1, 2, 3, 4], ledger=ledger)
+    older = ledger.path.read_bytes()
+    plan.release([1, 2, 3, 4], ledger=ledger)
+    if way == "older copy":
+        ledger.path.write_bytes(older)
+    else:
+        ledger.path.unlink()
+        Ledger.create(ledger.path, Budget(mu=2.0), vintage="v1")
+    book = Ledger.open(ledger.path)
+    before = book.history()
+    source = Recorded([1, 2, 3, 4])
+    missing = "1 of 2" if way == "older copy" else "2 of 2"
+    with pytest.raises(LedgerAltered, match=rf"holds {missing} runs .*an older copy was put back"):
+        plan.release(source, ledger=book)
+    assert source.events == ["cells"]
+    assert Ledger.open(ledger.path).history() == before
+    (tmp_path / "budget.db.runs").rename(tmp_path / "elsewhere")
+    assert plan.release(source, ledger=book).stamp.number == len(before) + 1
+
+
+def test_runs_that_were_stopped_are_told_from_those_under_way(plan, ledger):
+    assert unfinished(ledger) == ()
+    plan.release([1, 2, 3, 4], ledger=ledger)
+    with pytest.raises(ReleaseFailed):
+        plan.release(Broken(), ledger=ledger)
+    (entry,) = unfinished(ledger)
+    assert entry.number == 2
+    with Staging(runs_of(ledger.path), 2, entry.hash, resume=True):
+        assert unfinished(ledger) == ()
+    plan.release([1, 2, 3, 4], ledger=ledger, resume=2)
+    assert unfinished(ledger) == ()
 
 
 def refuses(*args):

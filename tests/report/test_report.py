@@ -125,6 +125,17 @@ def test_nothing_breaks_a_publication(plan, release, tmp_path, monkeypatch):
     assert (ns.Release.read(tmp_path / "out").values == release.values).all()
 
 
+def test_only_what_answers_questions_is_said_to():
+    """The answer of a matrix is an array, and its errors are not those of sums alone."""
+    asked = ns.covariance(np.full((9, 2), 0.5), bounds=(0, 1), expected=9)
+    matrix = ns.isotropic(asked).within(ns.Budget(mu=1)).release(unrecorded=True)
+    table = ns.plan(ns.Queries(2).ask("x", np.eye(2), stderr=5)).release([3, 4], unrecorded=True)
+    for made in (matrix, table):
+        page = made.report().html
+        assert ("release.answer(...)" in page) == (made is table)
+        assert ("redraw noise" in page) == (made is matrix)
+
+
 def test_a_report_that_cannot_be_written(plan):
     with pytest.raises(ns.InvalidInput, match="cannot be written"):
         plan.report("no/such/folder/report.html")

@@ -19,7 +19,7 @@ from ..strategies.exact import Integers
 from .features import power_of_two
 from .identity import rows_public
 from .query import MatrixQuery, numbered, replacing, within_memory
-from .reading import array, columns_of, doubles, length_of, padded
+from .reading import array, columns_of, doubles, in_order, length_of, padded
 
 # Steps of the default grid in the norm that vectors are clipped to.
 _STEPS = 20
@@ -210,7 +210,7 @@ class Features(Clipped):
 
     def source(self, data: Any) -> ClippedRows:
         """Return the rows to be clipped."""
-        told = length_of(data)
+        told = length_of(in_order(data))
         if told is not None and told != self.n:
             raise InvalidInput(f"the plan is about {self.n} rows, and the data has {told}.")
         return super().source(data)

@@ -21,7 +21,7 @@ from .clipped import clipped
 from .features import power_of_two
 from .identity import rows_public
 from .query import MatrixQuery, length, numbered, replacing, within_memory
-from .reading import doubles, length_of, padded
+from .reading import doubles, in_order, length_of, padded
 
 # Steps of the default grid in the norm of rows; their products have twice as many bits.
 _STEPS = 15
@@ -150,7 +150,7 @@ class Gram(MatrixQuery):
             raise InvalidInput(
                 "no file holds a kernel: ask again in Python, with the function that it is."
             )
-        told = length_of(data)
+        told = length_of(in_order(data))
         if told is not None and told != self.n:
             raise InvalidInput(f"the plan is about {self.n} rows, and the data has {told}.")
         return PairsOfRows(doubles(data, None), self)

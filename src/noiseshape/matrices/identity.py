@@ -16,7 +16,7 @@ from ..strategies.changes import Box, OneOf
 from ..strategies.exact import Integers
 from .features import Bounds, Features, columns_declared
 from .query import MatrixQuery, length, numbered, replacing, within_memory
-from .reading import Numbers, length_of, numbers
+from .reading import Numbers, in_order, length_of, numbers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,7 +85,7 @@ class Identity(MatrixQuery):
 
     def source(self, data: Any) -> EveryRow:
         """Return the rows to be read."""
-        told = length_of(data)
+        told = length_of(in_order(data))
         if told is not None and told != self.n:
             raise InvalidInput(f"the plan is about {self.n} rows, and the data has {told}.")
         return EveryRow(numbers(data, self.features, self.people), self.n, self.shape[1])

@@ -177,6 +177,21 @@ def doubles(data: Any, width: int | None, names: tuple[str, ...] | None = None) 
     return read
 
 
+def in_order(data: Any) -> Any:
+    """Return rows that have an order, for an answer with a row for each; refuse others.
+
+    Where an engine brings rows together, their places may hang on their values: one person who is
+    replaced would then move everybody.
+    """
+    if type(data).__name__ == "DuckDBPyRelation" or type(data).__module__.startswith("pyspark"):
+        raise InvalidInput(
+            "the rows of a relation or of a Spark frame have no order that stays, and each of them "
+            "is a row of this answer: write them to Parquet first, and name the file; or number "
+            "them on Spark, row_by_row(n, key=...)."
+        )
+    return data
+
+
 def length_of(data: Any) -> int | None:
     """Return how many rows there are, where that is told without reading any; else None.
 

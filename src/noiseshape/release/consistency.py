@@ -89,6 +89,13 @@ class Consistent:
     within: float
     label: str = CONSISTENT
 
+    def __repr__(self) -> str:
+        """Say how many answers there are and how many moved: thousands of numbers tell nothing."""
+        return (
+            f"Consistent({self.answers.size:,} answers, {int(self.changed.sum()):,} changed, "
+            f"moved {self.moved:.3g} standard errors)"
+        )
+
 
 def consistent(
     strategy: Strategy,

@@ -23,12 +23,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._checks import whole
-from ..errors import InvalidInput, ReleaseFailed
+from ..errors import InvalidInput, LedgerAltered, ReleaseFailed
 from ..privacy.ledger import Charge, Entry, Ledger
 from .planned import InChunks, Planned, Released, Stamp
 from .publication import publish, writable
 from .source import Source
-from .staging import Staging, plan_of, usable
+from .staging import Staging, plan_of, stopped, usable
 
 if TYPE_CHECKING:
     from ..strategies.exact import Integers
@@ -92,6 +92,7 @@ def run(
     root, resumed = runs_of(book.path), resume is not None
     if not resumed:
         usable(root)
+        newest(book)
     entry = book.debit(charge) if resume is None else _entry(book, resume, charge, root)
     stamp = Stamp(entry.number, entry.hash)
     # What staging refuses, it refuses before a row is read, in its own words. It is held to the
@@ -131,6 +132,31 @@ def _settled(release: Released) -> Released:
 def runs_of(ledger: Path) -> Path:
     """Return the folder of a ledger's runs: one, whatever name the ledger is reached by."""
     return Path(f"{ledger.resolve()}.runs")
+
+
+def newest(book: Ledger) -> None:
+    """Refuse a ledger that lacks the entry of a run beside it: it is not the newest.
+
+    The folder of runs goes with the ledger's name and not with its content: an older copy that is
+    put back, or a ledger made anew where one was lost, would forget what those runs cost.
+    """
+    root = runs_of(book.path)
+    # Listed before the history is read: a debit comes before its folder.
+    runs = sorted(path.name for path in root.glob("*") if len(path.name) == 64)
+    lost = set(runs) - {entry.hash for entry in book.history()}
+    if lost:
+        raise LedgerAltered(
+            f"{root} holds {len(lost)} of {len(runs)} runs that {book.path.name} has no entry "
+            "for: an older copy was put back, or a ledger made anew where one was lost, which "
+            "forgets what those runs cost. Put the newest ledger back; or, if they were about "
+            "other data, move that folder away. Nothing was spent."
+        )
+
+
+def unfinished(book: Ledger) -> tuple[Entry, ...]:
+    """Return the entries whose run was stopped before its measurement was kept."""
+    root = runs_of(book.path)
+    return tuple(e for e in book.history() if stopped(root / e.hash))
 
 
 def _check(

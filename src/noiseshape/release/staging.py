@@ -59,6 +59,23 @@ def plan_of(folder: Path) -> Path:
     return folder / "plan.json"
 
 
+def stopped(folder: Path) -> bool:
+    """Return whether a run was stopped before its measurement was kept; one under way was not."""
+    if (folder / "measurement.json").exists() or (folder / "kept").exists():
+        return False
+    try:
+        lock = os.open(folder / "lock", os.O_RDONLY)
+    except OSError:  # no folder, or one that was made this moment
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(lock)
+    return True
+
+
 class Staging:
     """The folder of one ledger entry, held by one process at a time.
 

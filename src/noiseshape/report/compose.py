@@ -261,13 +261,18 @@ def _cite(release: Released, subject: str) -> str:
         f"{chance(DELTA)}; {people.neighbours} neighbours, unit {words.person(people)}). Standard "
         f"errors are of the noise only. Noiseshape {__version__}, plan {plan.digest[:16]}.{paid}"
     )
+    # The answer of a matrix is an array, and of no questions.
+    derived = (
+        "release.answer(...) has the exact error of sums, differences and other combinations"
+        if callable(getattr(release, "answer", None))
+        else "redraw noise of the released size and compute it again, which uses nothing private"
+    )
     return (
         said("With a table or a figure that uses these numbers, say:")
         + f"<pre>{escape(note)}</pre>"
         + said(
             "Give standard errors or intervals with every number, and those of anything computed "
-            "from them: release.answer(...) has the exact error of sums, differences and other "
-            "combinations, which adding up errors one by one gets wrong."
+            f"from them: {derived}; adding up errors one by one gets it wrong."
         )
     )
 

@@ -130,10 +130,12 @@ class Ordered:
                 "whole: declare the schema without them."
             )
         if self.cells > MOST_CELLS:
+            split, fewer = "", ""
+            if self.by:
+                split, fewer = f" split by {', '.join(self.by)}", "split it by fewer columns, or "
             raise TooLarge(
-                f"{self.column} split by {', '.join(self.by)} makes {self.cells:,} cells, and at "
-                f"most {MOST_CELLS:,} are counted in one plan: split it by fewer columns, or "
-                "declare it in coarser steps."
+                f"{self.column}{split} makes {self.cells:,} cells, and at most {MOST_CELLS:,} are "
+                f"counted in one plan: {fewer}declare it in coarser steps."
             )
 
     @property
