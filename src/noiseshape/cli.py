@@ -354,7 +354,8 @@ def _compiled(work: Workload, shape: str) -> tuple[int, int, str]:
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder of a published release.")],
     out: Annotated[
-        Path | None, typer.Option(help="HTML file to write; by default report.html in the folder.")
+        Path | None,
+        typer.Option(help="HTML file to write; report.html in the folder stays as it is."),
     ] = None,
     ledger: Annotated[
         Path | None, typer.Option(help="The ledger that paid: shows what is left of the budget.")
