@@ -87,8 +87,8 @@ REPLACED = ns.People(neighbours="replace")
 
 def union():
     schema = ns.Schema({"age": ns.integers(0, 3), "sex": ["F", "M"]})
-    work = ns.Workload(schema, table="people").marginal("age", stderr=4)
-    work.where("age >= 2 or sex == 'F'", stderr=2).prefixes("age", stderr=5)
+    work = ns.Workload(schema, table="people").marginal("age", "sex", stderr=4)
+    work.where("age >= 2", stderr=2).prefixes("age", stderr=5)  # residuals of sex beside ages
     return ns.plan(work.total(stderr=3), by="union")
 
 
