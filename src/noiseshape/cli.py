@@ -33,7 +33,7 @@ from .parts import planned as planned_parts
 from .parts import released as released_parts
 from .parts import total
 from .privacy import Budget, Ledger, People, epsilon
-from .release import Planned, Released, RowsPlan
+from .release import MarginalsPlan, Planned, Released, RowsPlan
 from .release import load as loaded
 from .release import plan as designed
 from .release.publication import published, writable
@@ -268,7 +268,9 @@ def release(
         with progress("Counting rows and adding noise") as watch:
             given = run(
                 made,
-                made.source(given_as, watch) if isinstance(made, RowsPlan) else given_as,
+                made.source(given_as, watch)
+                if isinstance(made, (RowsPlan, MarginalsPlan))
+                else given_as,
                 ledger=ledger,
                 out=out,
                 who=who,
@@ -352,7 +354,8 @@ def _compiled(work: Workload, shape: str) -> tuple[int, int, str]:
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder of a published release.")],
     out: Annotated[
-        Path | None, typer.Option(help="HTML file to write; by default report.html in the folder.")
+        Path | None,
+        typer.Option(help="HTML file to write; report.html in the folder stays as it is."),
     ] = None,
     ledger: Annotated[
         Path | None, typer.Option(help="The ledger that paid: shows what is left of the budget.")

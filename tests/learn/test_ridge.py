@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import Ridge
 
@@ -105,3 +106,13 @@ def test_a_target_beside_a_frame_that_is_not_pandas():
         PrivateRidge(
             {"a": (0, 1), "b": (0, 100)}, Y_BOUNDS, ns.Budget(mu=1.0), unrecorded=True
         ).fit(pl.DataFrame(X, schema=["a", "b"]), y)
+
+
+def test_a_target_that_is_mistyped_is_named():
+    frame = pd.DataFrame({"age": [1.0, 2.0], "stay": [3.0, 4.0]})
+    ridge = PrivateRidge(
+        bounds={"age": (0, 9)}, y_bounds=(0, 9), budget=ns.Budget(mu=1), unrecorded=True
+    )
+    with pytest.raises(ns.InvalidInput, match=r"'stays' is no column of the rows: .* age, stay\."):
+        ridge.fit(frame, "stays")
+    assert ridge.fit(frame, "stay").coef_.shape == (1,)

@@ -4,6 +4,7 @@ import json
 import os
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as parquet
 import pytest
 
@@ -283,3 +284,17 @@ def test_releases_are_frozen(exact):
     with pytest.raises(ValueError, match="read-only"):
         exact.values[0] = 0
     assert repr(exact).startswith("Release(6 answers, Cost(mu=")
+
+
+def test_a_mean_says_what_it_needs():
+    schema = ns.Schema({"ward": ["A", "B"], "age": ns.integers(18, 90)})
+    rows = pd.DataFrame({"ward": ["A", "B"] * 9, "age": [50] * 18})
+    asked = ns.Workload(schema).total(by="ward", stderr=1).sum("age", by="ward", stderr=9)
+    release = ns.plan(asked).release(rows, unrecorded=True)
+    with pytest.raises(
+        NotSpanned, match=r"ask in the plan for sum\('age'\) and for where\('age is"
+    ):
+        release.mean("age", by="ward")
+    asked.where("age is not missing", by="ward", stderr=1)
+    told = ns.plan(asked).release(rows, unrecorded=True).mean("age", by="ward")
+    assert told["cell"] == ("ward=A", "ward=B", "ward=missing")

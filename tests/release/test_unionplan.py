@@ -1,10 +1,12 @@
-"""Marginals and other queries under one budget, against what either part must be by itself."""
+"""Marginals and other queries under one budget, against the optimum of all noise."""
 
-import itertools
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import noiseshape as ns
@@ -21,7 +23,7 @@ PEOPLE = pd.DataFrame({name: rng.integers(0, 5, 500) for name in COLUMNS})
 def mixed(people=None):
     work = ns.Workload(SCHEMA, people, table="t").where("q0 >= 3 or q1 < 2", stderr=3)
     work.all_marginals(2, stderr=12)
-    work.where("q0 == 1 or q3 == 2", by="q2", stderr=9).prefixes("q0", by="q1", stderr=10)
+    work.where("q0 == 1 or q2 == 2", by="q1", stderr=9).prefixes("q0", by="q1", stderr=10)
     return work.total(stderr=30)
 
 
@@ -50,45 +52,69 @@ def test_it_is_chosen_where_it_costs_less_and_says_so(plan):
     assert "in a union" in made.why
 
 
-def test_targets_are_met_at_less_than_both_parts_cost_apart(plan):
+def test_targets_are_met_near_what_any_noise_must_cost(plan):
     assert plan.k <= 1
-    others = ["q0 >= 3 or q1 < 2", "q0 == 1 or q3 == 2", "q0 up to"]
+    others = ["q0 >= 3 or q1 < 2", "q0 == 1 or q2 == 2", "q0 up to"]
     names = [name for name in mixed().names if name not in others]
     apart = [ns.plan(mixed().only(part)).cost.mu_squared for part in (names, others)]
-    assert float(plan.cost.mu_squared) < 0.999 * float(sum(apart))
-    assert plan.certificate.lower >= 0.99 * max(float(part) for part in apart) / 1.01
-    assert plan.certificate.lower <= float(plan.cost.mu_squared)
+    assert float(plan.cost.mu_squared) < 0.95 * float(sum(apart))
+    assert plan.certificate.gap < 0.02
+    assert plan.certificate.lower >= max(float(part) for part in apart) / 1.01
     assert plan.certificate.covers == "privacy cost mu^2 for these targets"
+    assert 0 < plan.share < 1
 
 
-def test_the_share_of_the_marginals_is_the_cheapest_of_those_tried(monkeypatch):
-    """Each share by itself: every target is met, and none costs less than the one that is taken."""
+@settings(max_examples=12, deadline=None)
+@given(st.lists(st.integers(1, 2), min_size=3, max_size=3), st.data())
+def test_the_cost_is_near_the_optimum_over_all_cells_and_the_bound_below_it(each, data):
+    """Dense ``fit`` of the same workload: above the bound, and never cheaper than the gap says."""
+    names = "abcd"[: len(each)]
+    schema = ns.Schema({name: ns.integers(0, n) for name, n in zip(names, each, strict=True)})
+    neighbours = data.draw(st.sampled_from(["add-remove", "replace"]))
+    work = ns.Workload(schema, ns.People(neighbours=neighbours))
+    sets = [part for k in range(len(each)) for part in combinations(names, k)]
+    for part in data.draw(st.lists(st.sampled_from(sets), min_size=1, max_size=4, unique=True)):
+        stderr = data.draw(st.integers(1, 9))
+        work = work.marginal(*part, stderr=stderr) if part else work.total(stderr=stderr)
+    work.where("a == 0 or b == 0", stderr=data.draw(st.integers(1, 9)))
+    work.prefixes("a", stderr=data.draw(st.integers(1, 9)))
+    union, dense = unionplan.plan_union(work), ns.plan(work, by="cells")
+    proof, cost = dense.certificate, float(union.cost.mu_squared)
+    assert union.k <= 1
+    assert union.certificate.lower <= proof.achieved * (1 + 1e-9)
+    assert cost >= proof.lower * (1 - 1e-9)
+    if neighbours == "add-remove":
+        # Residuals cost the same in every cell of V; what that may lose is within the stated gap.
+        assert cost <= proof.achieved * 1.1
+        assert union.certificate.lower >= 0.99 * proof.lower
+    written = union.strategy.densify()
+    assert_allclose(written.variance, union.strategy.variance, rtol=1e-6)
+    people = union.people
+    whole = written.cost(people, rows_may_leave=union.asked.rows_may_leave)
+    assert whole.mu_squared <= union.cost.mu_squared  # rounded up, and by a bound under replace
+    if neighbours == "add-remove":
+        assert float(whole.mu_squared) == pytest.approx(cost, rel=1e-9)
+
+
+def test_within_the_cells_alone_it_is_the_optimum():
+    """Where V is all that is asked about, a union is the design over all cells."""
     schema = ns.Schema({"a": ns.integers(0, 4), "b": ns.integers(0, 4)})
-    work = ns.Workload(schema).marginal("a", "b", stderr=10)
-    for i, j in itertools.product(range(5), range(5)):
-        work.where(f"a == {i} or b == {j}", stderr=30)
-    best = unionplan.plan_union(work)
-    for share in unionplan.SHARES:
-        monkeypatch.setattr(unionplan, "SHARES", (share,))
-        made = unionplan.plan_union(work)
-        assert made.share == share
-        assert made.k <= 1
-        assert made.marginals.k == pytest.approx(share, rel=1e-6)
-        assert best.cost.mu <= made.cost.mu * (1 + unionplan.ROUGH)
-
-
-def test_errors_are_those_of_both_parts_together(plan):
-    """Independent answers by precision, against one strategy written out."""
-    schema = ns.Schema({"a": ns.integers(0, 2), "b": ns.integers(0, 2)})
     work = ns.Workload(schema).marginal("a", "b", stderr=10).where("a == 1 or b == 1", stderr=6)
-    made = ns.plan(work, by="union")
-    one, other = made.marginals.strategy.densify(), made.cells.strategy
-    w = made.cells.queries
-    told = one.asking(np.array([[float(i == 1 or j == 1) for i in range(4) for j in range(4)]]))
-    assert made.variances == pytest.approx(1 / (1 / told.variance + 1 / other.variance))
-    assert len(w.names) == 1
-    assert made.cost.mu_squared == made.marginals.cost.mu_squared + made.cells.cost.mu_squared
-    assert made.k == pytest.approx(1, abs=1e-3)
+    union, dense = unionplan.plan_union(work), ns.plan(work, by="cells")
+    assert union.cost.mu == pytest.approx(dense.cost.mu, rel=1e-3)
+    assert union.certificate.gap <= 1.1e-3
+    assert union.share == 1
+
+
+def test_where_it_cannot_be_planned_so_it_says_why():
+    cut = ns.Schema(
+        {name: ns.integers(0, 4) for name in COLUMNS}, impossible=["q0 == 1 and q1 == 1"]
+    )
+    work = ns.Workload(cut).all_marginals(2, stderr=5).where("q0 == 1 or q1 == 2", stderr=3)
+    assert unionplan.plan_union(work) is None
+    made = ns.plan(work)
+    assert isinstance(made, ns.MarginalsPlan)
+    assert "beside impossible ones" in made.why
 
 
 def test_what_is_counted_and_rebuilt(silent, plan):
@@ -103,8 +129,9 @@ def test_what_is_counted_and_rebuilt(silent, plan):
     by = ((PEOPLE.q0 <= 2) & (PEOPLE.q1 == 4)).sum()
     assert value["q0 up to", "q1=4, q0<=2"] == pytest.approx(by, abs=1e-6)
     both = release.answer("q0 >= 3 and q1 < 2")
-    parts = [part.answer("q0 >= 3 and q1 < 2") for part in (release.marginals, release.cells)]
-    assert both.stderr == pytest.approx(sum(p.stderr**-2 for p in parts) ** -0.5)
+    row = plan.cells.queries.layout.rows(ns.Workload(SCHEMA).question("q0 >= 3 and q1 < 2"))
+    over = plan.cells.strategy.asking(row).variance[0]
+    assert both.stderr == pytest.approx(over**0.5)
     assert both.value == pytest.approx(((PEOPLE.q0 >= 3) & (PEOPLE.q1 < 2)).sum(), abs=1e-6)
     split = release.answer("q0 >= 3", by="q1")
     assert_allclose(split["value"][:5], PEOPLE[PEOPLE.q0 >= 3].groupby("q1").size(), atol=1e-6)
@@ -115,25 +142,33 @@ def test_what_is_counted_and_rebuilt(silent, plan):
         release.answer("q6 == 1 and q7 == 1 and q8 == 1")
 
 
-def test_what_is_free_is_in_the_cells_and_more_is_answered_in_it(plan):
+def test_what_is_free_is_in_the_cells_and_more_is_answered_in_it():
+    """Cells that the tight query leaves out have slack, and a query of them alone fits in it."""
+    schema = ns.Schema({name: ns.integers(0, 2) for name in "abc"})
+    work = ns.Workload(schema, table="t").marginal("a", "c", stderr=20).where(
+        "a == 1 or b == 1", stderr=2
+    )  # fmt: skip
+    plan = unionplan.plan_union(work)
     slack = plan.slack()
     assert slack.shape == (len(plan.cells.queries.cells),)
-    assert slack.max() > 0
-    spare = int(np.argmax(slack))
-    label = plan.cells.queries.cells[spare]
-    condition = " and ".join(
-        f"{name} == {text}" if text.isdigit() else f"{name} is {text}"
-        for name, text in (part.split("=") for part in label.split(", "))
-        if "+" not in text and "to" not in text
+    assert slack.max() > 0.1 * plan.cost.mu**2
+    further = ns.Workload(schema, table="t").where(
+        "a == 0 and not (b == 1)", stderr=4, name="further"
     )
-    more = ns.Workload(SCHEMA, table="t").where(condition, stderr=500, name="further")
-    try:
-        extended = plan.extend(more)
-    except BudgetExceeded:  # the condition touches cells without slack: they are named
-        return
+    extended = plan.extend(further)
     assert extended.cost.mu_squared <= plan.refine().cost.mu_squared
-    assert extended.names[-1] == "further"
-    assert extended.k <= plan.k * (1 + 1e-6)
+    assert extended.asked.named[-1].name == "further"
+    assert extended.k <= 1 + 1e-6
+    back = type(plan).from_json(extended.to_json())
+    assert back.digest == extended.digest
+    rows = pd.DataFrame({"a": [0, 0, 1], "b": [0, 0, 2], "c": [1, 2, 2]})
+    assert extended.release(rows, unrecorded=True).answer({"further": 1}).stderr <= 4
+    with pytest.raises(BudgetExceeded):
+        plan.extend(ns.Workload(schema, table="t").where("b == 1", stderr=0.1, name="more"))
+    with pytest.raises(NotSpanned):
+        plan.extend(ns.Workload(schema, table="t").where("c == 1", stderr=9, name="more"))
+    with pytest.raises(InvalidInput, match="planned already"):
+        plan.extend(ns.Workload(schema, table="t").marginal("a", "c", stderr=9))
 
 
 def test_refined_it_meets_the_same_targets_at_the_same_cost(plan):
@@ -146,14 +181,23 @@ def test_refined_it_meets_the_same_targets_at_the_same_cost(plan):
 def test_files_and_budgets(plan, tmp_path):
     plan.save(tmp_path / "plan.json")
     back = type(plan).load(tmp_path / "plan.json")
-    assert (back.digest, back.cost, back.k) == (plan.digest, plan.cost, plan.k)
+    assert (back.digest, back.cost) == (plan.digest, plan.cost)
+    assert back.k == pytest.approx(plan.k, rel=1e-12)
     spent = plan.within(ns.Budget(mu=0.2))
     assert spent.cost.mu == pytest.approx(0.2, rel=1e-8)
     assert spent.k == pytest.approx((plan.cost.mu / 0.2) ** 2, rel=1e-4)
     content = plan.to_json()
-    content.pop("share")
+    content.pop("inside")
     with pytest.raises(InvalidInput, match="lacks a part"):
         type(plan).from_json(content)
     only = ns.Workload(SCHEMA).all_marginals(1, stderr=1)
     with pytest.raises(InvalidInput, match="of marginals and of other queries"):
         ns.plan(only, by="union")
+
+
+def test_counting_says_how_far_it_is(plan):
+    said = []
+    for _ in plan.source(PEOPLE, said.append).read():
+        pass
+    assert said[0] == f"table 0 of {len(plan.strategy.tables):,}"
+    assert "rebuilding" in said[-1]

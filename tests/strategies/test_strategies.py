@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from flint import fmpq_mat, fmpz_mat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -332,3 +333,17 @@ def test_noise_of_any_scale_is_rounded_up_and_by_little(wanted):
 def test_noise_without_a_scale_is_refused(sigma):
     with pytest.raises(InvalidInput):
         Diagonal.of(sigma)
+
+
+@pytest.mark.parametrize("size", [2**20, 2**35, 2**58])
+def test_measurements_near_64_bits_are_rebuilt_as_python_integers_would(size):
+    """Whole cells first, then what they leave: the exact solution, to a millionth of its error."""
+    rng = np.random.default_rng(3)
+    rows = rng.integers(-9, 10, (4, 4)) + 20 * np.eye(4, dtype=int)
+    strategy = Dense(rows, 64.0, np.vstack([np.eye(4), np.ones((1, 4)) / 4]))
+    y = rng.integers(-size, size, 4)
+    cells = fmpq_mat(fmpz_mat(rows.tolist())).solve(fmpq_mat(fmpz_mat([[int(v)] for v in y])))
+    exact = [Fraction(int(cells[i, 0].p), int(cells[i, 0].q)) for i in range(4)]
+    exact.append(sum(exact, Fraction(0)) / 4)
+    for found, true, variance in zip(strategy.rebuild(y), exact, strategy.variance, strict=True):
+        assert abs(Fraction(float(found)) - true) <= 1e-6 * variance**0.5 + abs(true) * 2.0**-52

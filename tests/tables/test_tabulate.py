@@ -105,7 +105,7 @@ def test_marginals_are_taken_again_and_say_how_far_they_are(monkeypatch):
     made = Tables(made.engine, made.coded, made.people, made.sets, said.append)
     counted = made.read()
     assert [t.sum() for _, t in counted] == [t.sum() for _, t in counted]
-    assert said == ["table 0 of 8"] * 2
+    assert said == ["table 0 of 8", "all 8 tables counted, rebuilding answers"] * 2
     assert made.cells() == 1 + 5 + 3 + 3 + 15 + 15 + 9 + 45
 
 

@@ -26,6 +26,7 @@ from .._checks import Floats, real
 from ..errors import InvalidInput
 from ..matrices.features import Bounds, Missing, declared
 from ..matrices.moments import Covariance
+from ..matrices.reading import columns_of
 from ..privacy import Budget, Ledger
 from ..privacy.people import Neighbours
 from ..release.matrixplan import MatrixPlan
@@ -174,6 +175,11 @@ class PrivateRidge(RegressorMixin, Private):  # type: ignore[misc]  # scikit-lea
         data = rows(X)
         listed = names(data, self.bounds)
         if isinstance(y, str):
+            held = columns_of(data)
+            if held is not None and y not in held:
+                raise InvalidInput(
+                    f"the target {y!r} is no column of the rows: they have {', '.join(held)}."
+                )
             features = tuple(name for name in listed if name != y)
             return self._shaped(data, features, y, told=None), None
         beside, label = target(data, y), called(y, listed)

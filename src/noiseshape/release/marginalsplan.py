@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -111,7 +111,8 @@ class MarginalsPlan(Scaled["MarginalsRelease"]):
         """The greatest variance of each query, and its greatest ratio to the target."""
         greatest, ratio = np.empty((2, len(self.asked.named)))
         strategy = self.strategy
-        if all(isinstance(c, Helmert) for c in strategy.contrasts):
+        # Of residuals alone, and Helmert's: every cell of a marginal has the same variance.
+        if type(strategy) is Residual and all(isinstance(c, Helmert) for c in strategy.contrasts):
             n = np.array(strategy.sizes, dtype=np.float64)
             plain = [i for i, named in enumerate(self.asked.named) if named.ask.plain]
             for group, place in by_size([self.asked.named[i].ask.members for i in plain]):
@@ -219,7 +220,7 @@ class MarginalsPlan(Scaled["MarginalsRelease"]):
         policies = self.asked.schema.policies()
         return (*said, *(f"  {name}: {policy}." for name, policy in policies.items()))
 
-    def _scaled(self, factor: float) -> MarginalsPlan:
+    def _scaled(self, factor: float) -> Self:
         return replace(self, strategy=self.strategy.scaled(factor))
 
     def slack(self) -> Floats:
@@ -240,8 +241,14 @@ class MarginalsPlan(Scaled["MarginalsRelease"]):
             "this plan has no slack to answer more in: plan all queries together, as one workload."
         )
 
-    def source(self, data: Source | Any) -> Source:
-        """Return the rows to be counted in each marginal that no other one holds."""
+    def source(self, data: Source | Any, progress: Callable[[str], None] | None = None) -> Source:
+        """Return the rows to be counted in each marginal that no other one holds.
+
+        Parameters
+        ----------
+        progress
+            Called with how far the counting is, by the plan alone.
+        """
         if is_source(data):
             given: Source = data
             return given
@@ -249,7 +256,9 @@ class MarginalsPlan(Scaled["MarginalsRelease"]):
         from ..tables.tabulate import Tables
 
         asked = self.asked
-        return Tables(opened(data), asked.coded, asked.people, self.strategy.tables)  # type: ignore[return-value]
+        return Tables(  # type: ignore[return-value]
+            opened(data), asked.coded, asked.people, self.strategy.tables, progress
+        )
 
     def rehearse(self) -> None:
         """Rebuild public numbers with every kind of contrast; Helmert's cannot fail."""
@@ -422,6 +431,10 @@ def by_marginals(
         bound = partial(_bound, work, progress)
     made = plan_marginals(asked, shape=shape, gap=gap, why=why, bound=bound)
     if union is None:
+        if by == "auto" and not plain and shape == "fit":
+            over = "over too many cells, or beside impossible ones, to be designed in a union"
+            why = f"{why[:-1]}; those that are no marginals break its symmetry {over}."
+            made = replace(made, why=why)
         return made
     here, there = made.cost.mu, union.cost.mu
     said = f"cost mu {here:.4g} in residuals, and {there:.4g} in a union with its other queries"

@@ -231,7 +231,15 @@ class Release(Released):
         held = f"`{column}` is not missing and `{column}` is not other"
         counts = work.question(f"({where}) and {held}" if where else held, by=by)
         rows = [self._layout.rows(q) for q in (sums, counts)]
-        found = [self.ratio(a, b, level=level) for a, b in zip(*rows, strict=True)]
+        try:
+            found = [self.ratio(a, b, level=level) for a, b in zip(*rows, strict=True)]
+        except NotSpanned:
+            raise NotSpanned(
+                f"a mean of {column} needs its sum and the count of rows that have one, in the "
+                f"detail of this question, and not both were measured: ask in the plan for "
+                f"sum({column!r}) and for where('{column} is not missing'); with "
+                "missing='drop' in the schema, a total is that count."
+            ) from None
         return Table(
             {
                 "cell": tuple(sums.labels()),

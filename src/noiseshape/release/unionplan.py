@@ -1,120 +1,74 @@
 """Plans of mixed workloads: marginals in residuals, and what breaks their symmetry over its cells.
 
-    marginals    residuals of every marginal asked for, which cost a person the same in any cell
-    cells        all other queries, over the cells that they alone tell apart
+    cells        all other queries, over the cells of the columns V that they tell apart, and what
+                 marginals ask of those columns
+    residuals    what marginals tell beyond V, which costs a person the same in any cell
 
-Both are measured, under one budget, with independent noise: their costs add, exactly, and what
-both tell is answered from both, each by its precision. So a query over the cells need not meet its
-target alone: what the marginals tell of it already is taken off, and how much of the cost goes to
-the marginals beyond what their own targets need is chosen to make the sum least.
+Both are designed together: one iteration shares the cost between them, and its weights bound what
+any Gaussian noise must cost (docs/math/marginals.md, "Unions").
 """
 
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy import sparse
 
 from .._checks import Floats
-from ..archive import digest, pack, unpack
+from ..archive import digest, uncompressed, unpack
 from ..design import fit
-from ..design.certificate import Certificate
+from ..design.certificate import COST, Certificate
+from ..design.joint import JointDesign, Mixed, joint
+from ..design.marginals import expanded, in_order, stacked
 from ..design.solve import Watch
-from ..errors import InvalidInput, NotSpanned
-from ..privacy import Budget, Cost, People
+from ..errors import InvalidInput
+from ..privacy import Profile
 from ..privacy.ledger import Charge
+from ..strategies import Residual
+from ..strategies.contrast import Helmert
 from ..strategies.exact import Integers
-from ..tables import Workload
-from ..tables.asks import Ask, packed, unpacked
-from .marginalsplan import FEW, SELECTION, WRITTEN, MarginalsPlan, plan_marginals
-from .plan import Plan, _designed, _with_absence
-from .planned import Planned, Stamp
-from .source import Source
-from .table import Table
+from ..strategies.joint import Joint
+from ..strategies.lattice import Ints, Lattice, by_size
+from ..tables import Queries, Workload
+from ..tables.asks import Named, Products
+from ..tables.layout import Layout
+from ..tables.queries import replace_queries
+from .marginalsplan import (
+    AIM,
+    FEW,
+    WRITTEN,
+    MarginalsPlan,
+    _least,
+    _publishable,
+    _twice,
+    plan_marginals,
+)
+from .plan import Plan, _designed
+from .planned import Stamp
 
 if TYPE_CHECKING:
-    from ..privacy.ledger import Ledger
     from .unionrelease import UnionRelease
 
-# A target that the marginals meet by themselves leaves the cells this much looser a one.
-LOOSE = 1e4
-# Shares of the marginals' cost that are tried: their variances times this, of what targets need.
-SHARES = (1.0, 0.9, 0.75, 0.5, 0.3)
-# How close the designs come with which shares are compared.
+# Answers of the marginals over the cells of V that are weighed one by one.
+MOST_WEIGHED = 1_000_000
+# How close a lower bound of a part is proved.
 ROUGH = 0.02
-AIM = 1 - 1e-8
-
-
-@dataclass(frozen=True, eq=False)
-class Shared:
-    """A query over the cells, asked of the marginals.
-
-    Attributes
-    ----------
-    ask, order
-        What it asks, and the axes of its answers as published.
-    rows : integers
-        Which of those answers the query has: it leaves out what is 0 whoever is counted.
-    """
-
-    ask: Ask
-    order: tuple[int, ...]
-    rows: NDArray[np.int64]
-
-    def published(self, answers: Floats) -> Floats:
-        """Return answers in the shape of the ask as the query has them."""
-        return np.transpose(answers, self.order).reshape(-1)[self.rows]
-
-    def to_json(self) -> list[Any]:
-        """Return plain JSON values."""
-        return [list(self.ask.members), packed(self.ask), list(self.order), pack(self.rows)]
-
-    @staticmethod
-    def from_json(content: Sequence[Any]) -> Shared:
-        """Return what ``to_json`` said."""
-        members, ask, order, rows = content
-        return Shared(unpacked(tuple(members), ask), tuple(order), unpack(rows))
-
-
-def known(
-    marginals: MarginalsPlan, shared: Sequence[Shared | None], sizes: Sequence[int]
-) -> Floats:
-    """Return the variances of queries from the marginals alone; infinite where they do not tell."""
-    parts = [
-        np.full(size, np.inf)
-        if each is None
-        else each.published(marginals.strategy.variances(each.ask))
-        for each, size in zip(shared, sizes, strict=True)
-    ]
-    return np.concatenate(parts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class UnionPlan(Planned):
-    """A plan by marginals and one over cells, of one workload, one budget and one release.
+class UnionPlan(MarginalsPlan):
+    """One strategy for a mixed workload: rows over some columns' cells, residuals beyond them.
 
     Attributes
     ----------
-    names
-        The queries, in the order in which they were asked.
-    marginals
-        The marginals among them.
     cells
-        The others; its targets are those of the workload, its strategy meets what is left of them.
-    shared
-        What each of the others asks of the marginals, where they tell it too; None elsewhere.
-    certificate
-        Proof of how far the cost is from the least of all noise.
-    share
-        Variances of the marginals, over what their own targets allow.
-    why
-        Why the workload is planned so, in a sentence.
+        What is measured over the cells: its queries are those that are no marginals, and what
+        marginals ask of the same columns; its targets, what the residuals leave.
 
     Formal Guarantees:
       ``cost`` holds for what ``release`` executes: the sum of both parts'. Errors are exact: noise
@@ -123,75 +77,33 @@ class UnionPlan(Planned):
 
     kind = "union plan"
 
-    names: tuple[str, ...]
-    marginals: MarginalsPlan
-    cells: Plan
-    shared: tuple[Shared | None, ...]
-    certificate: Certificate | None = None
-    share: float = 1.0
-    why: str = ""
+    cells: Plan = None  # type: ignore[assignment]
 
-    @cached_property
-    def cost(self) -> Cost:
-        """What one release costs: of marginals the same in any cell, and so the sum is exact."""
-        return self.marginals.cost + self.cells.cost
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        same = isinstance(self.strategy, Joint) and self.strategy.block is self.cells.strategy
+        if not same:
+            raise InvalidInput("the plan's cells are measured by another strategy than the plan's.")
 
     @property
-    def people(self) -> People:
-        """Whose privacy."""
-        return self.marginals.people
+    def joint(self) -> Joint:
+        """The strategy, as it is executed."""
+        return cast("Joint", self.strategy)
 
     @property
-    def count(self) -> int:
-        """How many answers it gives."""
-        return self.marginals.count + self.cells.count
-
-    @cached_property
-    def variances(self) -> Floats:
-        """Variance of each answer over the cells, from both parts, in their order."""
-        mine, theirs = self.cells.strategy.variance, self.from_marginals
-        return np.asarray(1 / (1 / mine + 1 / theirs))
-
-    @cached_property
-    def from_marginals(self) -> Floats:
-        """Variance of each answer over the cells from the marginals alone; infinite where none."""
-        sizes = [len(query.labels) for query in self.cells.queries.queries]
-        return known(self.marginals, self.shared, sizes)
-
-    @property
-    def k(self) -> float:
-        """The factor by which the variance targets are met (at most 1) or missed (above 1)."""
-        return max(self.marginals.k, float((self.variances / self.cells.queries.variance).max()))
-
-    def errors(self) -> Table:
-        """Return one line a query, as ``summary``."""
-        return self.summary()
-
-    def summary(self) -> Table:
-        """Return one line a query: its answers, least target, greatest error and ratio."""
-        rows = {row["query"]: row for row in self.marginals.summary().rows()}
-        at = 0
-        for query in self.cells.queries.queries:
-            v = self.variances[at : at + len(query.labels)]
-            at += len(query.labels)
-            rows[query.name] = {
-                "query": query.name,
-                "answers": len(query.labels),
-                "target stderr": float(np.sqrt(query.variance.min())),
-                "stderr": float(np.sqrt(v.max())),
-                "variance / target": float((v / query.variance).max()),
-            }
-        ordered = [rows[name] for name in self.names]
-        columns: dict[str, Any] = {key: [row[key] for row in ordered] for key in ordered[0]}
-        return Table(columns, note="the least target and the greatest error of each query; of "
-                     "the noise only")  # fmt: skip
+    def share(self) -> float:
+        """How much of the cost is spent over the cells."""
+        rows = self.people.max_rows**2
+        return float(self.cells.cost.mu_squared / (self.joint.beside * rows
+                                                   + self.cells.cost.mu_squared))  # fmt: skip
 
     def facts(self) -> dict[str, Any]:
         """Return the parts' sizes, the least possible mu, k and every query's error."""
+        over = self.cells.strategy.shape[0]
         return {
-            "measured by marginals": self.marginals.strategy.shape[0],
-            "measured over cells": self.cells.strategy.shape[0],
-            "share": self.share,
+            "measured in residuals": self.strategy.shape[0] - over,
+            "measured over cells": over,
+            "share of the cells": self.share,
             "least mu": None if self.certificate is None else self.certificate.lower**0.5,
             "k": self.k,
             "errors": list(self.errors().rows()),
@@ -204,127 +116,67 @@ class UnionPlan(Planned):
             least = self.certificate.lower**0.5
             said.append(f"No Gaussian noise meets these targets at less than mu {least:.6g}.")
         said.append(f"Every variance is at most {self.k:.6g} times its target.")
-        said += [f"  {note}" for note in self.marginals.notes]
-        policies = self.marginals.asked.schema.policies()
+        columns = ", ".join(self.asked.axes[i].column for i in self.joint.inside)
+        said.append(f"{self.share:.1%} of the cost is spent over the cells of {columns}.")
+        said += [f"  {note}" for note in self.notes]
+        policies = self.asked.schema.policies()
         return (*said, *(f"  {name}: {policy}." for name, policy in policies.items()))
 
-    def within(self, budget: Budget) -> UnionPlan:
-        """Return the same shape scaled to spend the budget, and never more."""
-        if not isinstance(budget, Budget):
-            raise InvalidInput(
-                f"a budget must be a Budget, got {type(budget).__name__}: Budget(epsilon=1, "
-                "delta=1e-9), Budget(rho=0.1) or Budget(mu=0.5)."
-            )
-        factor = math.sqrt(float(self.cost.mu_squared / budget.mu_squared))
-        if not factor > 0:
-            raise InvalidInput("this plan costs nothing: no scale of it spends a budget.")
-        plan = self._scaled(factor)
-        while not budget.allows(plan.cost):  # scales are rounded: a hair more noise
-            factor *= 1 + 2.0**-31
-            plan = self._scaled(factor)
-        return plan
-
     def _scaled(self, factor: float) -> UnionPlan:
-        return replace(
-            self,
-            marginals=replace(self.marginals, strategy=self.marginals.strategy.scaled(factor)),
-            cells=replace(self.cells, strategy=self.cells.strategy.scaled(factor)),
-        )
+        strategy = self.joint.scaled(factor)
+        return replace(self, strategy=strategy, cells=replace(self.cells, strategy=strategy.block))
 
     def slack(self) -> Floats:
         """Return how much mu^2 is left in each cell of ``cells.queries``, rounded down.
 
-        The marginals leave none; what the other part leaves below its own greatest is free.
+        Residuals leave none; what the other part leaves below its own greatest is free.
         """
         return self.refine().cells.slack()
 
     def refine(self) -> UnionPlan:
         """Return the same plan with the least profile over the cells, so that slack is exact."""
-        if self.cells.refined:
-            return self
-        queries = self.cells.queries
-        targets = left(queries.variance, self.from_marginals) * self.k * AIM
-        return replace(self, cells=_designed(queries, targets, "fit", refine=True))
+        return self if self.cells.refined else self._with(self.cells.refine())
+
+    def _with(self, cells: Plan, asked: Products | None = None) -> UnionPlan:
+        """Return the same residuals beside another measurement of the cells."""
+        strategy = self.joint.with_block(cells.strategy)
+        if asked is None:
+            return replace(self, strategy=strategy, cells=cells)
+        strategy = replace(strategy, asked=tuple(named.ask for named in asked.named))
+        return replace(self, strategy=strategy, cells=cells, asked=asked)
 
     def extend(self, work: Workload) -> UnionPlan:
         """Return a plan that answers further queries too, at no extra cost, inside the slack.
 
         They may cut columns only where the queries over cells cut them.
         """
+        repeated = [name for name in work.names if name in self._names]
+        if repeated:
+            raise InvalidInput(
+                f"a query named {repeated[0]!r} is planned already: give it another name."
+            )
         base = self.refine()
         more = base.cells.extend(work)
-        further = more.queries.queries[len(self.shared) :]
-        names = (*self.names, *(query.name for query in further))
-        return replace(base, names=names, cells=more, shared=(*self.shared, *[None] * len(further)))
-
-    def release(
-        self,
-        data: Source | Any,
-        *,
-        ledger: Ledger | str | os.PathLike[str] | None = None,
-        out: str | os.PathLike[str] | None = None,
-        who: str = "",
-        what: str = "",
-        vintage: str | None = None,
-        unrecorded: bool = False,
-        resume: int | None = None,
-    ) -> UnionRelease:
-        """Debit the ledger, count and measure both parts with exact noise, rebuild, publish.
-
-        See :func:`noiseshape.release.run.run` for the order of events and what each refusal
-        means.
-        """
-        from .run import run
-
-        made = run(
-            self,
-            data,
-            ledger=ledger,
-            out=out,
-            who=who,
-            what=what,
-            vintage=vintage,
-            unrecorded=unrecorded,
-            resume=resume,
-        )
-        return cast("UnionRelease", made)
-
-    def source(self, data: Source | Any) -> Source:
-        """Return the rows, to be counted for both parts."""
-        if isinstance(data, Both):
-            return data  # type: ignore[return-value]
-        return Both(self.marginals.source(data), self.cells.source(data))  # type: ignore[return-value]
+        further = work.products().named
+        named = []
+        for name, question, each in zip(work.names, work.asks, further, strict=True):
+            ask, order, numbered = self.asked.ask(question)
+            named.append(Named(name, ask, order, question.families, numbered, each.variance))
+        return base._with(more, replace(self.asked, named=(*self.asked.named, *named)))
 
     def rehearse(self) -> None:
-        """Rebuild public numbers with both parts."""
-        self.marginals.rehearse()
+        """Rebuild public numbers as large as counts may be."""
         self.cells.rehearse()
 
     def charge(self, who: str, what: str) -> Charge:
-        """Return what the ledger is told: profiles of both parts, where both have one."""
-        one, other = self.marginals.charge(who, what), self.cells.charge(who, what)
-        both = None
-        if one.profile is not None and other.profile is not None:
-            both = one.profile + other.profile
-            if both.greatest != self.cost.mu_squared:
-                both = None
-        return Charge(
-            who=who,
-            what=what or f"{self.count} answers to {len(self.names)} queries",
-            people=self.people,
-            cost=self.cost,
-            profile=both,
-            schema_hash=self.marginals.asked.domain,
-            selection=SELECTION,
-            spec_hash=self.digest,
-        )
-
-    def measured(self, x: Any) -> Integers:
-        """Return both parts' measurements, the marginals' first."""
-        parts = [self.marginals.measured(x[0]), self.cells.measured(x[1])]
-        if any(part.dtype == object for part in parts):
-            parts = [part.astype(object) for part in parts]
-        return np.concatenate(parts)
+        """Return what the ledger is told: profiles of both parts, where there is one."""
+        charge, over = super().charge(who, what), self.cells.charge(who, what).profile
+        if charge.profile is None or over is None:
+            return replace(charge, profile=None)
+        beside = self.joint.beside * self.people.max_rows**2
+        units = np.full(len(over), beside.numerator, dtype=object)
+        both = over + Profile(units, beside.denominator.bit_length() - 1)
+        return replace(charge, profile=both if both.greatest == self.cost.mu_squared else None)
 
     def released(self, y: Integers, stamp: Stamp | None, when: str) -> UnionRelease:
         """Return the release of a measurement."""
@@ -334,38 +186,43 @@ class UnionPlan(Planned):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of everything that the plan says."""
-        said = [list(self.names), self.marginals.digest, self.cells.digest, self.share]
-        return digest({"union": said})
+        """SHA-256 of everything that the plan says, but for how long its design took."""
+        content = self.to_json()
+        proof = content["certificate"]
+        if proof is not None:
+            proof = {name: value for name, value in proof.items() if name != "seconds"}
+        said = {**content, "certificate": proof, "cells": self.cells.digest}
+        return digest(uncompressed(said))
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values: both parts; nothing of data."""
-        return {
-            "names": list(self.names),
-            "marginals": self.marginals.to_json(),
-            "cells": self.cells.to_json(),
-            "shared": [None if each is None else each.to_json() for each in self.shared],
-            "certificate": None if self.certificate is None else asdict(self.certificate),
-            "share": self.share,
-            "why": self.why,
-        }
+        """Return plain JSON values: the workload and both parts; nothing of data."""
+        content = super().to_json()
+        content["contrasts"] = []  # Helmert's all, by the workload's sizes
+        return {**content, "inside": list(self.joint.inside), "cells": self.cells.to_json()}
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> UnionPlan:
         """Return the plan that ``to_json`` said; costs and errors are computed anew."""
         try:
+            asked, cells = Products.from_json(content["asked"]), Plan.from_json(content["cells"])
+            base, bits = unpack(content["base"]), unpack(content["bits"])
+            lattice = _lattice(asked)
+            if base.shape != (len(lattice),) or bits.shape != base.shape:
+                raise InvalidInput("the plan's scales do not fit its marginals: make it anew.")
+            asks = tuple(named.ask for named in asked.named)
+            residual = Residual(_helmert(asked), lattice, base, bits, asks)
+            inside = tuple(map(int, content["inside"]))
             proof = content["certificate"]
-            marginals = MarginalsPlan.from_json(content["marginals"])
             return UnionPlan(
-                tuple(map(str, content["names"])),
-                marginals,
-                Plan.from_json(content["cells"]),
-                tuple(None if e is None else Shared.from_json(e) for e in content["shared"]),
+                asked,
+                Joint.joining(residual, inside, cells.strategy),
+                str(content["shape"]),
                 None if proof is None else Certificate(**{**proof, "levels": ()}),
-                float(content["share"]),
                 str(content["why"]),
+                tuple(map(str, content["notes"])),
+                cells,
             )
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+        except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
             if isinstance(error, InvalidInput):
                 raise
             raise InvalidInput("the plan file lacks a part: make the plan anew.") from None
@@ -375,26 +232,21 @@ class UnionPlan(Planned):
         if self.certificate is not None:
             proof = f", gap {self.certificate.gap:.1e}"
         return (
-            f"UnionPlan({self.count:,} answers to {len(self.names):,} queries, "
-            f"{len(self.cells.queries.queries)} of them over {len(self.cells.queries.cells):,} "
-            f"cells, {self.cost!r}, variances at most {self.k:.6g} times their targets{proof})"
+            f"UnionPlan({self.count:,} answers to {len(self.asked.named):,} queries, over "
+            f"{len(self.cells.queries.cells):,} cells and in residuals beyond, {self.cost!r}, "
+            f"variances at most {self.k:.6g} times their targets{proof})"
         )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Both:
-    """Rows that are counted for both parts: the source of a release."""
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """A mixed workload as it is designed: queries over the cells of V, and residuals beyond."""
 
-    marginals: Any
-    rows: Any
-
-    def cells(self) -> int:
-        """Return how many integers they become."""
-        return int(self.marginals.cells() + self.rows.cells())
-
-    def read(self) -> tuple[Any, Any]:
-        """Read the rows, for either part."""
-        return self.marginals.read(), self.rows.read()
+    inside: tuple[int, ...]
+    queries: Queries
+    mixed: Mixed
+    lattice: Lattice
+    beyond: Ints
 
 
 def plan_union(
@@ -402,66 +254,150 @@ def plan_union(
 ) -> UnionPlan | None:
     """Design a union for a workload of marginals and others.
 
-    None where it is not both, or where the others are too many to be designed over their cells.
-
-    The cost of the others is found for some shares of the marginals' cost, and the least sum is
-    taken. The bound is the greater of what either part alone must cost.
+    None where it is not both, where the cells of the others are too many, or where some cells are
+    impossible, which the symmetry of the residuals does not know.
     """
-    chosen = dict(zip(work.names, work.asks, strict=True))
     asked = work.products()
-    plain = [named.name for named in asked.named if named.ask.plain]
-    others = [name for name in chosen if name not in set(plain)]
-    if not plain or not others:
+    seen = _seen(work, asked)
+    if seen is None:
         return None
-    rest = work.only(others).products()
-    cells, answers = math.prod(rest.sizes), sum(len(named.variance) for named in rest.named)
-    if min(cells, answers) > FEW or cells * answers > WRITTEN:
-        return None
-    alone = plan_marginals(work.only(plain).products(), gap=gap)
-    queries = work.only(others).compiled()
-    shared = [_shared(alone, chosen[query.name], query.labels) for query in queries.queries]
-    sizes = [len(query.labels) for query in queries.queries]
-    theirs, c = known(alone, shared, sizes), queries.variance
-    bounds = [0.0]
-    if alone.certificate is not None and not work.schema.zeros:
-        bounds.append(alone.certificate.lower)
-    costs = {}
-    for share in SHARES if np.isfinite(theirs).any() else SHARES[:1]:
-        design = fit(
-            _with_absence(queries), left(c, share * theirs), neighbours=queries.people.neighbours,
-            gap=ROUGH, on_gap="label", progress=progress,
-        )  # fmt: skip
-        rows = queries.people.max_rows**2
-        costs[share] = float(alone.cost.mu_squared) / share + design.alpha * rows
-    best = min(costs, key=lambda share: costs[share])
-    scaled = alone
-    if best < 1:
-        scaled = replace(alone, strategy=alone.strategy.scaled(math.sqrt(best), up=False))
-    targets = left(c, known(scaled, shared, sizes)) * AIM
-    designed = _designed(queries, targets, "fit", gap=gap, progress=progress)
-    whole = fit(_with_absence(queries), c, neighbours=queries.people.neighbours, gap=ROUGH,
-                on_gap="label", progress=progress)  # fmt: skip
-    if whole.certificate is not None:
-        bounds.append(whole.certificate.lower * queries.people.max_rows**2)
-    made = UnionPlan(tuple(work.names), scaled, designed, tuple(shared), None, best, why)
-    proof = Certificate(max(bounds), float(made.cost.mu_squared),
-                        neighbours=queries.people.neighbours)  # fmt: skip
+    _publishable(asked)
+    design = joint(seen.mixed, gap=gap)
+    u = np.full(len(seen.lattice), 1.0)
+    u[seen.beyond] = design.u * AIM
+    asks = tuple(named.ask for named in asked.named)
+    residual = Residual.of(_helmert(asked), seen.lattice, u, asks)
+    queries = _left(seen, replace(design, u=residual.u[seen.beyond]))
+    cells = _designed(queries, queries.variance * AIM, "fit", gap=gap / 2, progress=progress)
+    strategy = Joint.joining(residual, seen.inside, cells.strategy)
+    made = UnionPlan(asked, strategy, "fit", None, why, _twice(asked), cells)
+    rows = asked.people.max_rows**2
+    design = design.proving(float(made.joint.cost_of_one("add-remove")), gap=gap)
+    lower = design.everywhere(asked.people.neighbours)
+    if asked.people.neighbours == "replace":
+        lower = max(lower, *_apart(work, seen, gap))
+    proof = Certificate(
+        lower * rows,
+        float(made.cost.mu_squared),
+        iterations=design.iterations,
+        reason="shared by one iteration",
+        neighbours=asked.people.neighbours,
+        covers=COST,
+    )
     return replace(made, certificate=proof)
 
 
-def left(c: Floats, theirs: Floats) -> Floats:
-    """Return the variance that is left to meet targets with, beside an independent answer."""
-    with np.errstate(divide="ignore"):
-        rest = 1 / c - 1 / theirs
-        return np.asarray(np.where(rest > 1 / (LOOSE * c), 1 / np.maximum(rest, 1e-300), LOOSE * c))
+def _apart(work: Workload, seen: _Seen, gap: float) -> list[float]:
+    """Return what marginals alone, and what is asked over the cells, must cost under replace.
+
+    Weights that are best for add-remove prove little of it where few cells differ.
+    """
+    asked = work.products()
+    plain = [named.name for named in asked.named if named.ask.plain]
+    alone = plan_marginals(work.only(plain).products(), gap=gap).certificate
+    mixed = seen.mixed
+    own = np.flatnonzero(mixed.a == 1)  # asked of the cells of V alone
+    W, c = mixed.W[mixed.row[own]], mixed.c[own]
+    absent = asked.rows_may_leave or asked.people.max_rows > 1
+    W = np.pad(W, ((0, 0), (0, int(absent))))
+    over = fit(W, c, neighbours="replace", gap=ROUGH, on_gap="label").certificate
+    assert alone is not None
+    assert over is not None
+    return [alone.lower / asked.people.max_rows**2, over.lower]
 
 
-def _shared(marginals: MarginalsPlan, question: Any, labels: Sequence[str]) -> Shared | None:
-    """Return a query as it is asked of the marginals, or None where they do not tell it."""
-    try:
-        ask, order, _ = marginals.asked.ask(question)
-        marginals.strategy.check_spans(ask)
-    except NotSpanned:
+def _helmert(asked: Products) -> tuple[Helmert, ...]:
+    known: dict[int, Helmert] = {}
+    return tuple(known.setdefault(size, Helmert(size)) for size in asked.sizes)
+
+
+def _lattice(asked: Products) -> Lattice:
+    """Return all sets within marginals: what others ask is measured over their cells."""
+    plain = [named.ask.members for named in asked.named if named.ask.plain]
+    return Lattice.of(plain, len(asked.sizes))
+
+
+def _seen(work: Workload, asked: Products) -> _Seen | None:
+    """Return a workload as it is designed; None where it cannot be."""
+    plain = [named for named in asked.named if named.ask.plain]
+    others = [named for named in asked.named if not named.ask.plain]
+    if not plain or not others or work.schema.zeros:
         return None
-    place = {label: i for i, label in enumerate(question.labels())}
-    return Shared(ask, order, np.array([place[label] for label in labels], dtype=np.int64))
+    sizes = asked.sizes
+    inside = tuple(sorted({i for named in others for i in named.ask.members}))
+    cells = math.prod(sizes[i] for i in inside)
+    parts = [tuple(i for i in named.ask.members if i in inside) for named in plain]
+    counts = [math.prod(sizes[i] for i in part) for part in parts]
+    distinct = dict.fromkeys(parts)
+    rows = sum(len(named.variance) for named in others)
+    rows += sum(math.prod(sizes[i] for i in part) for part in distinct)
+    if min(cells, rows) > FEW or cells * rows > WRITTEN or sum(counts) > MOST_WEIGHED:
+        return None
+    layout = Layout(work.schema, tuple(asked.axes[i] for i in inside))
+    queries = work.only([named.name for named in others]).on(layout)
+    own, at, begins = len(queries.variance), len(queries.variance), {}
+    for part in distinct:
+        begins[part] = at
+        W: Any = 1.0
+        for i in inside:
+            W = np.kron(W, np.eye(sizes[i]) if i in part else np.ones((1, sizes[i])))
+        name = " x ".join(asked.axes[i].column for i in part) or "all"
+        queries = queries.ask(_free(f"cells of {name}", asked), W, variance=1.0,
+                              labels=list(map(str, range(len(W)))))  # fmt: skip
+        at += len(W)
+    lattice = _lattice(asked)
+    outside = np.ones(len(sizes))
+    outside[list(inside)] = 0.0
+    beyond = np.flatnonzero(lattice.greatest(outside) > 0)
+    n = np.array(sizes, dtype=np.float64)
+    column = np.full(len(lattice), -1)
+    column[beyond] = np.arange(len(beyond))
+    B = _entries([named.ask.members for named in plain], lattice, 1 - 1 / n, n**-2.0)
+    B = sparse.csr_array(B.tocsc()[:, beyond])
+    away = [tuple(i for i in named.ask.members if i not in inside) for named in plain]
+    apart = _entries(away, Lattice.of(away, len(sizes)), (1 - 1 / n) ** 2, n**-2.0)
+    each = np.repeat(np.arange(len(plain)), counts)
+    alone = sparse.csr_array((np.ones(own), (np.arange(own), np.zeros(own, dtype=int))),
+                             shape=(own, apart.shape[1]))  # fmt: skip
+    mixed = Mixed(
+        np.asarray(queries.matrix),
+        np.concatenate([np.arange(own), *(begins[p] + np.arange(k)
+                                          for p, k in zip(parts, counts, strict=True))]),
+        np.concatenate([queries.variance[:own],
+                        np.repeat([_least(named) for named in plain], counts)]),
+        sparse.csr_array(sparse.vstack([sparse.csr_array((own, len(beyond))), B[each]])),
+        lattice.product(1 - 1 / n)[beyond],
+        sparse.csc_array(sparse.vstack([alone, apart[each]])),
+    )  # fmt: skip
+    return _Seen(inside, queries, mixed, lattice, beyond)
+
+
+def _entries(
+    sets: Sequence[tuple[int, ...]], lattice: Lattice, within: Floats, without: Floats
+) -> sparse.csr_array:
+    """Return, for each set and each subset of it, the product of what attributes contribute."""
+    groups = by_size(sets)
+    numbers = [lattice.subsets(group) for group, _ in groups]
+    values = [expanded(within[group], without[group]) for group, _ in groups]
+    return in_order(stacked(numbers, values, len(lattice)), [place for _, place in groups])
+
+
+def _left(seen: _Seen, design: JointDesign) -> Queries:
+    """Return the queries over cells with the targets that the residuals leave."""
+    mixed = seen.mixed
+    rest = (mixed.c - design.beyond()) / mixed.a
+    target = np.full(len(mixed.W), np.inf)
+    np.minimum.at(target, mixed.row, rest)
+    ends = np.cumsum([len(query.labels) for query in seen.queries.queries])
+    queries = [
+        replace(query, variance=part)
+        for query, part in zip(seen.queries.queries, np.split(target, ends[:-1]), strict=True)
+    ]
+    return replace_queries(seen.queries, tuple(queries))
+
+
+def _free(name: str, asked: Products) -> str:
+    known = {named.name for named in asked.named}
+    while name in known:
+        name += "'"
+    return name

@@ -290,7 +290,7 @@ class Residual(Strategy):
         if magnitude(X).bit_length() + len(X).bit_length() > 62:
             X = X.astype(object)
         table = X.reshape(self.sizes)
-        parts = [self.measures(i, self._marginal(table, i)) for i in range(len(self.lattice))]
+        parts = [self.measures(i, self._marginal(table, i)) for i in range(len(self.rows))]
         if any(part.dtype == object for part in parts):
             parts = [part.astype(object) for part in parts]
         return np.concatenate(parts)
@@ -370,6 +370,10 @@ class Residual(Strategy):
             return self._differing(told)
         if self.shape[1] <= WRITTEN_OUT:
             return self.densify().greatest_difference()
+        return self._replaced_at_most()
+
+    def _replaced_at_most(self) -> Fraction:
+        """Return a bound above what residuals cost when a row is replaced."""
         shares = 2 * self._shares(self._greatest)
         worst = np.array([c.negative for c in self.contrasts])
         if not self.whole:
@@ -473,16 +477,20 @@ class Residual(Strategy):
         """Return the residuals within a marginal, and which of its attributes each has."""
         found = []
         for kept in self._choices(ask.members):
-            number = self._number(ask.members, kept)
-            if number is None:
-                if self._needs(ask, kept):
-                    raise NotSpanned(
-                        "the question needs attributes together that were not measured together: "
-                        "ask for their marginal in the plan."
-                    )
-                continue
-            found.append((number, kept))
+            number = self._measured_number(ask, kept)
+            if number is not None:
+                found.append((number, kept))
         return found
+
+    def _measured_number(self, ask: Ask, kept: Sequence[bool]) -> int | None:
+        """Return the residual of some attributes of a question; None where it has no part in it."""
+        number = self._number(ask.members, kept)
+        if number is None and self._needs(ask, kept):
+            raise NotSpanned(
+                "the question needs attributes together that were not measured together: "
+                "ask for their marginal in the plan."
+            )
+        return number
 
     def _needs(self, ask: Ask, kept: Sequence[bool]) -> bool:
         """Return whether a question has a part in a residual."""
@@ -652,16 +660,18 @@ class Residual(Strategy):
             raise TooLarge(
                 f"{self.shape[0]:,} rows over {self.shape[1]:.3g} cells are not written out."
             )
-        rows = []
-        for number in range(len(self.lattice)):
-            kept = self.attributes(number)
-            each = [
-                contrast.written() if i in kept else np.ones((1, contrast.cells), dtype=np.int64)
-                for i, contrast in enumerate(self.contrasts)
-            ]
-            wide = reduce(np.kron, [m.astype(object) for m in each])
-            rows.append(shifted(np.asarray(wide, dtype=object), int(self.bits[number])))
+        rows = [self._written_out(number) for number in range(len(self.lattice))]
         return Dense(np.vstack(rows), self.sigma, self._workload())
+
+    def _written_out(self, number: int) -> Integers:
+        """Return the rows of a residual over the whole table."""
+        kept = self.attributes(number)
+        each = [
+            contrast.written() if i in kept else np.ones((1, contrast.cells), dtype=np.int64)
+            for i, contrast in enumerate(self.contrasts)
+        ]
+        wide = reduce(np.kron, [m.astype(object) for m in each])
+        return shifted(np.asarray(wide, dtype=object), int(self.bits[number]))
 
     def _workload(self) -> Floats:
         """Return W over the whole table."""

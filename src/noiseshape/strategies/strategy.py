@@ -189,24 +189,33 @@ class Strategy(ABC):
         X: Integers = np.zeros(self.shape[1], dtype=np.int64)
         bits = self._resolution
         asked = self._asked_bits + bits
-        answers = np.zeros(self.queries)
+        asked_whole: Integers | None = None
         if magnitude(y).bit_length() + bits >= 63:
             # Whole numbers first: what they leave of y fits 64 bits with its fraction, where y
             # itself would be millions of Python's integers.
             whole = nearest(self._approximate_to(doubles(y, 0)), 0)
             y = difference(y, self.apply(whole))
-            answers = doubles(self._ask_to(whole), self._asked_bits)
+            asked_whole = self._ask_to(whole)
         target = shifted(y, bits)
         for _ in range(12):
             residual = doubles(difference(target, self.apply(X)), bits)
             step = nearest(self._approximate_to(residual), bits)
             X = difference(X, -step)
             if np.all(np.abs(doubles(self._ask_to(step), asked)) <= RESIDUAL / 4 * error):
-                return answers + doubles(self._ask_to(X), asked)
+                return self._together(asked_whole, self._ask_to(X), bits)
         raise NotConverged(
             "the answers cannot be rebuilt to a millionth of their standard errors: the strategy "
             "is too ill-conditioned; relax the tightest targets."
         )
+
+    def _together(self, whole: Integers | None, part: Integers, bits: int) -> Floats:
+        """Return answers to whole cells and to 2^-bits of cells, rounded once to doubles."""
+        asked = self._asked_bits + bits
+        if whole is None:
+            return doubles(part, asked)
+        if max(magnitude(whole), magnitude(part)) <= 1 << 53:  # both are doubles as they stand
+            return doubles(whole, self._asked_bits) + doubles(part, asked)
+        return doubles(difference(shifted(whole, bits), -part), asked)
 
     def approximate(self, Y: Floats) -> Floats:
         """Return cells from measured numbers in doubles, (k, n) -> (d, n): for simulations.

@@ -113,3 +113,5 @@ class Counted:
                 # Added: no engine's promise that a cell comes once is needed.
                 np.add.at(table, cell[mine], rows[mine])
                 yield members, table.reshape(shape)
+        if asked.progress is not None:
+            asked.progress(f"all {len(asked.sets):,} tables counted, rebuilding answers")
