@@ -98,3 +98,8 @@ BAD = [
 def test_refusals(make, sentence):
     with pytest.raises(InvalidInput, match=sentence):
         make()
+
+
+def test_conditions_in_the_place_of_recodes_are_refused():
+    with pytest.raises(InvalidInput, match="recodes are a mapping"):
+        Schema({"sex": ["F", "M"]}, ["sex == 'F'"])

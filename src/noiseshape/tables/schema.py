@@ -113,6 +113,11 @@ class Schema:
     ) -> None:
         if not isinstance(columns, Mapping) or not columns:
             raise InvalidInput("a schema needs columns: a name for each, and its domain.")
+        if recodes is not None and not isinstance(recodes, Mapping):
+            raise InvalidInput(
+                "recodes are a mapping from a new column's name to its recode; conditions that "
+                "nobody meets are impossible=[...]."
+            )
         declared = {_name(n): _domain(n, d) for n, d in columns.items()}
         lowered = [n.lower() for n in declared]
         twice = [n for n in declared if lowered.count(n.lower()) > 1]
