@@ -51,7 +51,7 @@ class Tree(Spanning):
     Examples
     --------
     >>> tree = Tree(Spans.prefixes(4), [1, 2, 4], [64.0] * 3)
-    >>> tree.shape, tree.variance[3] < 64**2
+    >>> tree.shape, bool(tree.variance[3] < 64**2)
     ((7, 4), True)
     """
 
