@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from .._checks import Floats, floats, positive, whole
 from .._memory import free_memory
+from .._threads import where_small
 from ..errors import InvalidInput, NotConverged, TooLarge
 from .certificate import COST, Certificate, Level, Neighbours, lower_bound
 from .coordinates import MOST_PAIRED, RANK_TOLERANCE, Coordinates, coordinates
@@ -30,6 +31,7 @@ TOTAL = "total of weighted variances times mu^2"
 OnGap = Literal["raise", "label"]
 
 
+@where_small
 def fit(
     W: ArrayLike,
     variance: ArrayLike,

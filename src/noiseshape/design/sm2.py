@@ -22,6 +22,7 @@ import scipy.linalg as sl
 from numpy.typing import ArrayLike
 
 from .._checks import Floats, floats, positive
+from .._threads import where_small
 from ..errors import InvalidInput, NotSpanned
 from .certificate import EPS, Certificate, lower_bound
 from .coordinates import RANK_TOLERANCE, row_space
@@ -258,6 +259,7 @@ def minimise(
     return point, t, iterations, f"stopped after {iterations} iterations, as told"
 
 
+@where_small
 def sm2(
     W: ArrayLike,
     variance: ArrayLike,

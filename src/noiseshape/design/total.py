@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._checks import Floats, floats
+from .._threads import where_small
 from ..errors import InvalidInput
 from .certificate import Neighbours
 from .coordinates import coordinates
@@ -14,6 +15,7 @@ from .fit import MAX_ITERATIONS, OnGap, Options, designed, workload
 from .solve import Watch
 
 
+@where_small
 def total(
     W: ArrayLike,
     variance: ArrayLike,
@@ -55,6 +57,7 @@ def total(
     return _least("total", W, c, w, B, options)
 
 
+@where_small
 def weighted_total(W: ArrayLike, variance: ArrayLike, *, gap: float = 1e-3) -> Design:
     """Design the noise with the least total of variances over their targets, then meet those.
 

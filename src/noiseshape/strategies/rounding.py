@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import qr, solve_triangular
 
 from .._checks import Floats, floats, positive
+from .._threads import where_small
 from ..errors import InvalidInput, NotSpanned
 from .dense import MOVED, Dense, exact_rank
 from .exact import Integers, magnitude, nearest, product
@@ -57,6 +58,7 @@ class Rounded:
     moved: float
 
 
+@where_small
 def rounded(
     A: ArrayLike, workload: ArrayLike, *, loss: float = LOSS, reach: Integers | None = None
 ) -> Rounded:
