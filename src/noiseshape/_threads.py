@@ -1,8 +1,9 @@
 """How many threads linear algebra uses: one, where matrices are small.
 
-Two threads wait for each other longer than either works: on two cores a design over 512 cells took
-twice as long and more with both, over 1,024 as long as with one, over 2,048 two thirds of it; on a
-busy machine, where one of them does not run, many times as long (``python -m benchmarks threads``).
+Two threads wait for each other longer than either works: on two cores a design over 256 or 512
+cells took two to four times as long with both, over 1,024 as long as with one (``python -m
+benchmarks threads``). Where the machine is busy, one of them may not run at all, and the other
+waits.
 """
 
 from __future__ import annotations
